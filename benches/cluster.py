@@ -1,6 +1,6 @@
-"""What a trial costs beside its own run on a cluster: tiny trials on workers that live in this process, or in N others.
+"""Overhead of a trial on a cluster: tiny trials on workers in this process, or in as many other processes.
 
-Usage: .venv/bin/python benches/cluster.py CELLS WORKERS [--processes]
+Usage: .venv/bin/python benches/cluster.py TRIALS WORKERS [--processes]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPEC = {
 
 
 def main(trials: int, workers: int, processes: bool) -> None:
-    """Prints how long as many tiny trials take there, and here on one thread."""
+    """Prints the time of ``trials`` tiny trials on the cluster, and on one thread of this process."""
     dask.config.set({"distributed.comm.timeouts.connect": "60s", "distributed.worker.daemon": True})
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     begun = time.monotonic()

@@ -1,10 +1,10 @@
-"""How long a flowlet's start takes to become a pace in the kernel: on a testbed, as root.
+"""Time from a flowlet's start until its pacing rate is in the kernel: on a testbed, as root.
 
     sudo .venv/bin/python benches/flowlet_start.py [INTERVAL [SENDERS]]
 
-Senders make transfers of 60 KB with pauses for ten seconds. Times count from the event in the kernel to the rate there,
-by one clock. It fails where half of them take 1 ms or one of a hundred takes 5 ms. Nothing else should run on the
-machine.
+For ten seconds, senders make transfers of 60 KB with pauses between them. A time begins at the kernel's event of the
+start and ends when the kernel has the rate, by one clock. The benchmark fails if the median reaches 1 ms or the 99th
+percentile 5 ms. Nothing else should run on the machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ while time.monotonic() < until:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Runs the benchmark and prints the times."""
     interval = sys.argv[1] if len(sys.argv) > 1 else "200us"
     senders = int(sys.argv[2]) if len(sys.argv) > 2 else 4
     nodes = [{"id": "hub", "kind": "switch"}] + [{"id": f"h{k}", "kind": "host"} for k in range(HOSTS)]

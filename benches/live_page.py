@@ -1,9 +1,9 @@
-"""What the allocator's live page takes of a browser at 1000 hosts and 10,000 flows, by the browser's own trace.
+"""Load of the allocator's live page on a browser, at 1000 hosts and 10,000 flows, by the browser's own trace.
 
     .venv/bin/python benches/live_page.py
 
-It serves the page with made-up rates to headless Chromium, and prints the tasks of its main thread in the 16 frames
-after the first. It fails where one takes 100 ms. Nothing else should run on the machine.
+Headless Chromium shows the page with made-up rates. The benchmark prints the tasks of the browser's main thread in the
+16 frames after the first, and fails if a task takes 100 ms. Nothing else should run on the machine.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 HOSTS, LEAVES, SPINES, FLOWS = 1000, 32, 8, 10_000
 LIMIT_MS = 100.0
 BUDGET_MS = 9000
-"""Of the page's own time: a frame each 500 ms."""
+"""Virtual time for which the browser shows the page, ms: the page draws a frame each 500 ms."""
 
 
 class State:
-    """A leaf-spine network whose rates wander."""
+    """A leaf-spine network with flows whose rates change randomly."""
 
     def __init__(self) -> None:
         self.draws = random.Random(1)
@@ -41,7 +41,7 @@ class State:
         self.flows = [[below(HOSTS), below(HOSTS), k, self.draws.random() * 1e9, 1] for k in range(FLOWS)]
 
     def told(self, *, network: bool) -> dict[str, Any]:
-        """As the daemon says it."""
+        """State in the form in which the daemon sends it."""
         for flow in self.flows:
             flow[3] = round(max(1e6, flow[3] * self.draws.uniform(0.9, 1.1)))
         status = {"serving": True, "holding_back": False, "flowlets": FLOWS, "up_s": 1, "joined": HOSTS, "hosts": HOSTS}
@@ -65,10 +65,10 @@ STATE = State()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """The page's files, and its data."""
+    """Serves the page's files and its data."""
 
     def do_GET(self) -> None:
-        """One of them."""
+        """Serves one file, or the data."""
         path = self.path.split("?")[0]
         if path == "/state.json":
             kind, body = "application/json", json.dumps(STATE.told(network="network=1" in self.path)).encode()
@@ -82,11 +82,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Suppresses log messages."""
 
 
 def traced(url: str, folder: Path) -> list[dict[str, Any]]:
-    """The browser's events while it shows the page."""
+    """Events of the browser's trace while it shows the page."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         sys.exit("no chromium is here: make chromium")
@@ -100,7 +100,7 @@ def traced(url: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Runs the benchmark and prints the times of tasks."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/"
@@ -119,10 +119,10 @@ def main() -> None:
         if event["name"] in ("RunTask", "ThreadControllerImpl::RunTask")
         and event.get("ph") == "X"
         and (event["pid"], event["tid"]) in main_threads
-        # Behind the page's own last call the browser makes a picture of it.
+        # After the page's last call the browser takes a screenshot, which is not measured.
         and event["ts"] <= last
     ]
-    # Tasks that do something: answers that come, and frames.
+    # Tasks that handle a response of the server, or draw a frame.
     long = [took for _, took in sorted(tasks) if took > 3]
     first, later = max(long[:6], default=0.0), sorted(long[6:])
     print(f"tasks above 3 ms: {len(long)}; the longest of the first six {first:.1f} ms")

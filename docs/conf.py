@@ -1,4 +1,4 @@
-"""The documentation site: what is written here, and pages made from what Subak says of itself."""
+"""The documentation site: written pages, and pages generated from Subak's declarations."""
 
 import logging
 import sys
@@ -18,8 +18,8 @@ autodoc_member_order = "bysource"
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "schemes", "optimizers", "transports"]
-exclude_patterns += ["generated/gallery.md", "generated/glossary.md", "generated/keys"]
-# The notebooks are run whenever the site is built; one that fails fails the build.
+exclude_patterns += ["generated/gallery.md", "generated/glossary.md"]
+# Each build of the site runs the notebooks; a notebook that fails makes the build fail.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 logging.getLogger("traitlets").setLevel(logging.WARNING)

@@ -1,7 +1,7 @@
-"""How often the intervals of ``subak.repro.stats`` hold the truth, simulated: the table in docs/reproducing.md.
+"""Coverage of the intervals of ``subak.repro.stats`` (how often they contain the true value), by simulation.
 
-``python docs/coverage.py`` writes it anew, in minutes. Values are drawn from log-normal distributions, whose mean and
-quantiles are known: a light one (sigma 0.5) and one with a heavy tail (sigma 1.5).
+``python docs/coverage.py`` writes the table in docs/reproducing.md, in minutes. Values are random, from log-normal
+distributions, whose mean and quantiles are known: a light one (sigma 0.5) and one with a heavy tail (sigma 1.5).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ LIGHT, HEAVY = 0.5, 1.5
 TRUE_SHARE = 0.9
 RARE = 0.1
 TAILS = {"p75": 13, "p90": 36, "p95": 72, "p99": 368}
-"""So many values bound each quantile from above, and no fewer."""
+"""For each quantile, the smallest number of values that bound it from above."""
 LEAST = 93.0
-"""Percent: below this an interval would have to be widened."""
+"""Coverage, percent, below which an interval would have to be widened."""
 BEGIN, END = "<!-- coverage: docs/coverage.py -->", "<!-- end of coverage -->"
 Draw = Callable[[np.random.Generator, int], Measured]
 
 
 def truth(statistic: str, sigma: float) -> float:
-    """Of the log-normal distribution of median 1."""
+    """True value of the statistic for the log-normal distribution with median 1."""
     if statistic == "mean":
         return math.exp(sigma**2 / 2)
     q = 0.5 if statistic == "median" else float(statistic.removeprefix("p")) / 100
@@ -40,7 +40,7 @@ def truth(statistic: str, sigma: float) -> float:
 
 
 def of_one(statistic: str, sigma: float) -> tuple[Draw, float]:
-    """The statistic of one sample, and its true value."""
+    """A function that draws a sample and estimates the statistic, and the true value."""
 
     def draw(random: np.random.Generator, count: int) -> Measured:
         return stats.estimate(random.lognormal(0, sigma, count), statistic, "runs")
@@ -49,23 +49,23 @@ def of_one(statistic: str, sigma: float) -> tuple[Draw, float]:
 
 
 def of_difference(random: np.random.Generator, count: int) -> Measured:
-    """The mean of values of either sign, whose truth is 0."""
+    """Estimates the mean of normal values of either sign; the true mean is 0."""
     return stats.estimate(random.normal(0, 1, count), "mean", "runs", signed=True)
 
 
 def with_zeros(random: np.random.Generator, count: int) -> Measured:
-    """The mean of values one in ten of which is 0, the others with a heavy tail."""
+    """Estimates the mean of values of which one in ten is 0; the others have a heavy tail."""
     values = random.lognormal(0, HEAVY, count) * (random.random(count) > RARE)
     return stats.estimate(values, "mean", "runs")
 
 
 def two_points(random: np.random.Generator, count: int) -> Measured:
-    """The mean of values one in ten of which is 2, the others 1: most small samples show none of the first."""
+    """Estimates the mean of values of which one in ten is 2 and the others 1: most small samples have no 2."""
     return stats.estimate(np.where(random.random(count) < RARE, 2.0, 1.0), "mean", "runs")
 
 
 def of_ratio(statistic: str, *, paired: bool) -> tuple[Draw, float]:
-    """The ratio of a heavy sample's statistic to a light one's, and its true value."""
+    """A function that estimates the ratio of a heavy-tailed sample's statistic to a light one's, and the true ratio."""
 
     def draw(random: np.random.Generator, count: int) -> Measured:
         heavy, light = random.lognormal(0, HEAVY, count), random.lognormal(0, LIGHT, count)
@@ -75,12 +75,15 @@ def of_ratio(statistic: str, *, paired: bool) -> tuple[Draw, float]:
 
 
 def of_share(random: np.random.Generator, count: int) -> Measured:
-    """The share that nine of ten have in truth."""
+    """Estimates a fraction whose true value is nine of ten."""
     return stats.share(int(random.binomial(count, TRUE_SHARE)), count, "runs")
 
 
 def of_runs(statistic: str, flows: int, between: float) -> tuple[Draw, float]:
-    """The quantile of the flows of all runs, which differ by a share ``between`` of the variance of logarithms."""
+    """A function that estimates the quantile of the flows of all runs, and the true value.
+
+    Differences between runs are the fraction ``between`` of the variance of logarithms.
+    """
     q = 0.5 if statistic == "median" else float(statistic.removeprefix("p")) / 100
 
     def pooled(runs: Sequence[np.ndarray]) -> float:
@@ -115,16 +118,16 @@ ROWS: dict[str, tuple[Draw, float]] = {
 UNSEEN: dict[str, tuple[Draw, float]] = {
     "mean, one value in ten is twice the others": (two_points, 1 + RARE),
 }
-"""What no interval of few values can hold: they do not show it."""
+"""Cases that no interval of few values can cover: most small samples lack the rare value."""
 AT_ENDS: dict[str, tuple[Draw, float]] = {
     **{q: of_one(q, HEAVY) for q in TAILS},
     **{f"ratio of {q}s": of_ratio(q, paired=False) for q in TAILS},
 }
-"""Quantiles of as many values as bound them."""
+"""Quantiles of the number of values in ``TAILS``, the smallest that bounds them."""
 
 
 def coverage(row: str, count: int, draws: int) -> float:
-    """Percent of ``draws`` samples of ``count`` whose interval holds the truth."""
+    """Percentage of ``draws`` samples of ``count`` values whose interval contains the true value."""
     draw, true = (ROWS | UNSEEN | AT_ENDS)[row]
     random = np.random.default_rng(count)
     hits = 0
@@ -135,7 +138,7 @@ def coverage(row: str, count: int, draws: int) -> float:
 
 
 def table(draws: int = DRAWS) -> str:
-    """The table in Markdown."""
+    """The table of coverages in Markdown."""
     lines = [f"| 95% interval of | {' | '.join(f'n = {n}' for n in COUNTS)} |", "|---" * (1 + len(COUNTS)) + "|"]
     for row in ROWS | UNSEEN:
         print(row, file=sys.stderr)
@@ -149,7 +152,7 @@ def table(draws: int = DRAWS) -> str:
 
 
 def put(page: str, made: str) -> str:
-    """The page with the table between its marks."""
+    """The page with the table between its markers replaced by ``made``."""
     told, found = re.subn(rf"(?s){re.escape(BEGIN)}\n.*?{re.escape(END)}", f"{BEGIN}\n\n{made}\n{END}", page)
     if found != 1:
         sys.exit(f"{PAGE}: the marks {BEGIN} and {END} have to be there once")

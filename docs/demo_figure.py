@@ -1,6 +1,7 @@
-"""The README's picture, from the results of the demo: slowdown by size of flow.
+"""The README's figure, from the results of the demo: slowdown by flow size.
 
-``make demo`` runs this. Beside the picture lies which spec it shows; a test compares that with the spec as it is.
+``make demo`` runs this. A file beside the figure has the hash of its spec; a test compares it with that of the present
+spec.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ MARKS = ("o-", "s--", "^:")
 
 
 def digest(spec: Path) -> str:
-    """The SHA-256 of a spec's text."""
+    """SHA-256 of a spec's text."""
     return hashlib.sha256(spec.read_bytes()).hexdigest()
 
 
 def draw(folder: Path, picture: Path) -> None:
-    """Draws the results in ``folder``, and notes the spec that they are of."""
+    """Draws the results in ``folder``, and writes the hash of their spec beside the figure."""
     results = subak.Results(folder)
     rows = results.summary()["rows"]
     mpl.rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "subak"})

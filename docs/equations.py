@@ -1,4 +1,4 @@
-"""Equations as MathML: docutils turns LaTeX into it while the site is built, and browsers draw it without a script."""
+"""Equations as MathML: docutils converts LaTeX while the site is built, and browsers draw MathML without a script."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sphinx.errors import SphinxError
 
 
 def inline(page: Any, node: math) -> None:
-    """An equation in a sentence."""
+    """Writes an equation inside a sentence."""
     page.body.append(_mathml(node.astext()))
     raise SkipNode
 
 
 def block(page: Any, node: math_block) -> None:
-    """Equations of their own, beside each other where there is room; one that is too wide for the page scrolls."""
+    """Writes displayed equations, side by side if they fit. An equation that is too wide for the page scrolls."""
     page.body.append('<div class="equation">\n')
     page.body += [f"<div>{_mathml(one, as_block=True)}</div>\n" for one in _equations(node)]
     page.body.append("</div>\n")

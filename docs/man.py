@@ -1,4 +1,4 @@
-"""Makes the manual page of ``subak`` from the command itself, as ``--help`` does: ``python docs/man.py``."""
+"""Generates the manual page of ``subak`` from the command's own help texts: ``python docs/man.py``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARKUP = re.compile(r"\[(bold|dim)\](.*?)\[/[a-z]*\]")
 
 
 def page() -> str:
-    """The page in man's own macros."""
+    """The manual page in troff's man macros."""
     top = typer.main.get_command(app)
     lines = [f'.TH SUBAK 1 "" "subak {__version__}" "Subak"', ".SH NAME", f"subak \\- {_text(top.help or '')}"]
     lines += [".SH SYNOPSIS", ".B subak", '.RI [ OPTIONS ] " COMMAND " [ ARGS ...]', ".SH OPTIONS", *_options(top)]
@@ -64,13 +64,13 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """On one line, with what man would take for its own escaped."""
+    """The text in one line, with troff's special characters escaped and markup converted."""
     text = " ".join(text.replace("\b", "").split()).replace("\\", "\\e").replace("-", "\\-")
     return MARKUP.sub(lambda found: f"\\fB{found[2]}\\fR", text)
 
 
 def _lines(text: str) -> list[str]:
-    # A dot or an apostrophe at the beginning of a line would be a macro.
+    # troff reads a line that begins with a dot or an apostrophe as a macro.
     return [f"\\&{text}" if text[:1] in (".", "'") else text] if text else []
 
 

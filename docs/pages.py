@@ -1,8 +1,7 @@
-"""Makes the pages of schemes, experiments and commands from the registry, the experiments' folders and the command."""
+"""Generates the pages of schemes, experiments and commands from the registry, experiments' folders and command."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import struct
@@ -23,29 +22,29 @@ from typer.testing import CliRunner
 GLOSSARY = Path(__file__).parent / "glossary.toml"
 
 FIGURES = Path(__file__).parent / "records"
-"""The figure of each experiment at paper scale; ``record.py`` keeps it."""
+"""Folder of each experiment's figure at paper scale, which ``record.py`` stores there."""
 
 PLACE = FIGURES.parent / "generated" / "schemes"
-"""As deep as every page with figures, so that their paths are found from there."""
+"""A folder as deep as every page with figures: relative paths of figures start here."""
 
 ONE_PLOT = 900
-"""A picture narrower than this has one plot, which a telephone shows whole."""
+"""Width of a figure, pixels, below which it has one plot, which a telephone shows whole."""
 
 LEGIBLE = 0.5
-"""Pictures are drawn at 130 dots an inch; shrunk further than to this share, their letters are too small."""
+"""Smallest scale of a figure at which its letters are legible; figures are drawn at 130 dots per inch."""
 
 NOTEBOOKS = Path(__file__).parents[1] / "examples/notebooks"
-"""They are run as the site is built."""
+"""Folder of the notebooks, which run while the site is built."""
 
 WIDTH = 86
-"""Columns of the commands' help: what a page shows without scrolling."""
+"""Width of the commands' help, columns, which a page shows without scrolling."""
 
 
 def write(docs: Path) -> None:
-    """Writes them into ``generated``, which holds nothing else."""
+    """Writes all pages into ``generated``, and removes everything else there."""
     made = docs / "generated"
     shutil.rmtree(made, ignore_errors=True)
-    for folder in ("schemes", "optimizers", "transports", "experiments", "keys"):
+    for folder in ("schemes", "optimizers", "transports", "experiments"):
         (made / folder).mkdir(parents=True)
     schemes, parts = _subak.schemes(), _subak.parts()
     for one in parts:
@@ -59,37 +58,14 @@ def write(docs: Path) -> None:
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
     (made / "commands.md").write_text(commands_page())
     shutil.copytree(NOTEBOOKS, made / "notebooks")
-    for name, text in key_tables().items():
-        (made / "keys" / f"{name}.md").write_text(text)
     (made / "gallery.md").write_text(gallery(list(catalogue().values())))
     (made / "glossary.md").write_text(glossary())
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
+    """A table in Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
-
-
-def key_tables() -> dict[str, str]:
-    """A table of keys for each kind of network, each workload and each section of a spec."""
-    sections = json.loads(_subak.sections())
-    found = {name: one["keys"] for name, one in sections.items() if one["keys"]}
-    for one in json.loads(_subak.generators()):
-        found[one["kind"]] = one["keys"]
-    made = {name: _keys(keys) for name, keys in found.items()}
-    kinds = sections["workload"]["schema"]
-    return made | {"workloads": "\n".join(_workload(one) for one in kinds)}
-
-
-def _workload(one: dict[str, Any]) -> str:
-    return f"### `{one['kind']}`\n\n{one['about'][0].upper()}{one['about'][1:]}.\n\n{_keys(one['keys'])}"
-
-
-def _keys(keys: list[dict[str, Any]]) -> str:
-    rows = [[f"`{key['name']}`", key["unit"], key["default"], key["about"]] for key in keys]
-    inner = [f"\nKeys of `{key['name']}`:\n\n{_keys(key['keys'])}" for key in keys if "keys" in key]
-    return table(["key", "type", "default", "meaning"], rows) + "".join(inner)
 
 
 def _cell(text: str) -> str:
@@ -101,7 +77,7 @@ def _contents(names: list[str]) -> str:
 
 
 def figure(text: str, source: str) -> str:
-    """A picture in a box that scrolls where the page is narrow: shrunk to its width, letters could not be read."""
+    """A figure in a box that scrolls on a narrow page, since letters of a shrunk figure would be illegible."""
     width = _width(PLACE / source)
     least = 20 if width < ONE_PLOT else min(80, 5 * round(width * LEGIBLE / 80))
     return (
@@ -110,17 +86,17 @@ def figure(text: str, source: str) -> str:
 
 
 def _width(path: Path) -> int:
-    """Pixels, as the head of a PNG file has them."""
+    """Width of a PNG file, pixels, from its header."""
     return int(struct.unpack(">I", path.read_bytes()[16:20])[0])
 
 
 def _with_figures(text: str) -> str:
-    """A note with each picture that stands on a line of its own in its box."""
+    """A note in which each figure that is alone on its line is put into its box."""
     return re.sub(r"^!\[([^\]]*)\]\(([^)]+\.png)\)$", lambda m: figure(m[1], m[2]), text, flags=re.MULTILINE)
 
 
 def gallery(experiments: list[Experiment]) -> str:
-    """Every experiment as a picture with its verdict, for the front page; paths are relative to that."""
+    """Every experiment as a figure with its verdict, for the front page, from which paths are relative."""
     groups: dict[str, list[Experiment]] = {}
     for experiment in experiments:
         groups.setdefault(heading(experiment), []).append(experiment)
@@ -152,7 +128,7 @@ def _card(experiment: Experiment) -> str:
 
 
 def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> str:
-    """Every scheme in one table, every optimizer and transport in another, and which of them fit together."""
+    """A table of schemes, one of optimizers and transports, and one of the pairs that are valid."""
     rows = [
         [f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], s["policies"], needs(s), _backends(s), s["about"]]
         for s in schemes
@@ -190,7 +166,7 @@ def _pair(optimizer: dict[str, Any], transport: dict[str, Any], named: dict[tupl
 
 
 def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
-    """What the registry says of a scheme, and what is written of it in ``schemes``."""
+    """Page of a scheme: its declarations in the registry, and its text in ``schemes``."""
     name = scheme["name"]
     facts = {"kind": scheme["kind"], "converges to": scheme["goal"], "policies": scheme["policies"]}
     facts |= {"needs": needs(scheme)} if needs(scheme) else {}
@@ -218,7 +194,7 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
 
 
 def part_page(part: dict[str, Any], notes: Path) -> str:
-    """What the registry says of an optimizer or a transport, and what is written of it in the folder of its role."""
+    """Page of an optimizer or a transport: its declarations in the registry, and its text in the folder of its role."""
     does = "output" if part["role"] == "optimizer" else "input"
     facts = table(["", ""], [["role", part["role"]], [does, part["wish"]], ["paper", part["paper"]]])
     head = f"{_capital(part['about'])}.\n"
@@ -255,7 +231,7 @@ def _default(value: Any, unit: str) -> str:
 
 
 def experiments_page(experiments: list[Experiment]) -> str:
-    """Every experiment in one table, with its verdict at paper scale and what that rests on."""
+    """A table of all experiments, with the verdict at paper scale and its basis."""
     intro = (
         "Each experiment is one command, `subak repro NAME`. It takes seconds (`--scale smoke`) or runs at the "
         "paper's size (`--scale paper`). The verdicts are computed when this page is made, from the recorded values "
@@ -286,7 +262,7 @@ def _row(experiment: Experiment) -> list[str]:
 
 
 def experiment_page(experiment: Experiment) -> str:
-    """An experiment's page: what was claimed and found, how it is set up, and the record of its run at paper scale."""
+    """Page of an experiment: the claim, the findings, the setup, and the record of the run at paper scale."""
     of = paper(experiment.paper)
     where = f"{experiment.figure[:1].upper()}{experiment.figure[1:]}"
     source = f"{of['authors']}, {of['title']}, {of['place']}"
@@ -330,7 +306,7 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
 
 
 def _says(experiment: Experiment, one: dict[str, Any]) -> str:
-    """What the paper says where a variant does otherwise, or that it does not say."""
+    """The paper's statement from which a variant departs, or a note that the paper makes none."""
     variant = next((v for v in experiment.variants if v.name == one["name"]), None)
     if variant is None or any(c.without == variant.name for c in experiment.changed):
         return ""
@@ -338,7 +314,7 @@ def _says(experiment: Experiment, one: dict[str, Any]) -> str:
 
 
 def _older(record: records.Record) -> list[str]:
-    """That the record is from before a change of what runs it, and what was run beside it."""
+    """Notes on a record: code that has changed since, missing or contradicting samples, and the seeds."""
     changed = record.changed_since()
     said = [f"This record is older than changes of {', '.join(changed)}.\n"] if changed else []
     said += ["It has no samples: its intervals cannot be recomputed.\n"] if record.samples == "none" else []
@@ -351,7 +327,7 @@ def _older(record: records.Record) -> list[str]:
 
 
 def _open(experiment: Experiment, record: records.Record) -> list[str]:
-    """The readings of what the paper leaves open, side by side."""
+    """Outcomes for each value of the parameters that the paper leaves open, side by side."""
     parts = []
     for one in experiment.open:
         rows = [
@@ -370,7 +346,7 @@ def _changed_line(one: dict[str, str]) -> str:
 
 
 def _published(check: dict[str, Any]) -> str:
-    """What was published, and where."""
+    """The published value, and its place in the paper."""
     return f"{check['published']} ({check['at']})" if check["at"] else str(check["published"])
 
 
@@ -386,14 +362,14 @@ def _build(told: dict[str, Any]) -> str:
 
 
 def _commands() -> Iterator[list[str]]:
-    """The words of every command, in order; of a group those of its commands too."""
+    """Names of all commands, in order; for a group, its own commands too."""
     for name, command in sorted(typer.main.get_command(app).commands.items()):
         yield [name]
         yield from ([name, inner] for inner in sorted(getattr(command, "commands", ())))
 
 
 def commands_page() -> str:
-    """What ``--help`` says of every command."""
+    """The page with the help of every command."""
     parts = [
         "# Commands\n",
         "The exit status is 0 on success, 1 if the work ran and the answer is a failure, and 2 for invalid input. "

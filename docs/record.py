@@ -33,13 +33,13 @@ WORK = Path("out/records")
 
 
 class SpentError(RuntimeError):
-    """The budget is used up."""
+    """Raised if the budget of core-minutes is used up."""
 
 
 def keep(folder: Path) -> str:
-    """Keeps what is in ``folder``, which ``subak repro`` has filled at paper scale, its samples and its figure.
+    """Stores the values, samples and figure in ``folder``, which ``subak repro`` wrote at paper scale.
 
-    Fewer runs than the record has do not replace it: they are noted beside it.
+    Fewer runs than those of the record do not replace it: they are stored beside it.
     """
     told = json.loads((folder / "verdict.json").read_text())
     experiment = find(told["name"])
@@ -57,25 +57,25 @@ def keep(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """What is to be done about an experiment."""
+    """A planned run of an experiment."""
 
     experiment: Experiment
     runs: int
-    """To be run; 0 to renew the record by a sample."""
+    """Number of runs; 0 to renew the record by comparing a sample of one run."""
     seconds: float
-    """On one core, about."""
+    """Estimated time on one core, s."""
 
     @property
     def words(self) -> str:
-        """For the list that is shown beforehand."""
+        """The step as text, for the plan that is printed first."""
         what = f"{self.runs} runs" if self.runs else "one run, to see whether the record still holds"
         return f"{self.experiment.name}: {what}, about {self.seconds / 60:.1f} core-minutes"
 
 
 def urgency(experiment: Experiment) -> tuple[int, str, int, float]:
-    """The smaller, the sooner it is run anew: never recorded, changed since, undecided, the rest.
+    """Sort key of experiments to run again, most urgent first: never recorded, changed since, undecided, the rest.
 
-    Among those as urgent the one recorded first comes first, then the least certain, then the cheapest.
+    Among equally urgent ones the order is: oldest record, most undecided claims, lowest cost.
     """
     record, whole = records.of(experiment), _seconds(experiment) * experiment.sizes["paper"].runs
     if record is None:
@@ -85,21 +85,21 @@ def urgency(experiment: Experiment) -> tuple[int, str, int, float]:
 
 
 def _seconds(experiment: Experiment) -> float:
-    """Of a run with its variants, on one core; what the record took tells better than an estimate."""
+    """Time of a run with its variants on one core, s: from the record, or estimated if the record has no time."""
     return _seconds_alone(experiment) * (1 + len(experiment.variants_at("paper")))
 
 
 def _seconds_alone(experiment: Experiment) -> float:
     size, record = experiment.sizes["paper"], records.of(experiment)
-    # Old records did not keep what they took.
+    # Old records have no time.
     kept = record is not None and record.held["seconds"] > 0.1
     return float(record.held["seconds"] / record.held["runs"] if record and kept else size.seconds / size.runs)
 
 
 def runs_for(experiment: Experiment, seconds: float) -> int:
-    """How many runs ``seconds`` allow: at most the scale's own number, or twice those that left it undecided.
+    """Number of runs that fit into ``seconds``: at most that of the scale, or twice that of an undecided record.
 
-    None if they would be fewer than the record has.
+    The number is 0 if it would be smaller than that of the record.
     """
     record = records.of(experiment)
     wanted = experiment.sizes["paper"].runs
@@ -110,11 +110,11 @@ def runs_for(experiment: Experiment, seconds: float) -> int:
 
 
 Sample = dict[str, dict[str, Any]]
-"""What one run measured, by variant (empty: as set up) and key."""
+"""Values of one run, by variant (empty for the experiment itself) and key."""
 
 
 def sample_of(record: records.Record) -> Sample | None:
-    """What one run of the record measured; ``None`` where a variant's was not kept. Times are not compared."""
+    """Values of one run of the record; ``None`` if those of a variant are not stored. Times are not compared."""
     names = {"", *(v.name for v in record.experiment.variants_at("paper"))}
     held = record.held.get("sample")
     parts = {"": record.held} | {one["name"]: one for one in record.held.get("variants", [])}
@@ -131,7 +131,7 @@ def sample_of(record: records.Record) -> Sample | None:
 
 
 def steps(seconds: float) -> list[Step]:
-    """What is most urgent and fits into ``seconds`` of one core, in this order."""
+    """The most urgent steps that fit into ``seconds`` of one core, in order."""
     chosen = []
     for experiment in sorted(catalogue().values(), key=urgency):
         record = records.of(experiment)
@@ -150,7 +150,7 @@ def steps(seconds: float) -> list[Step]:
 
 
 def redo(budget_s: float, jobs: int) -> None:
-    """Says what it will do and what that costs; then does it until ``budget_s`` core-seconds are spent."""
+    """Prints the plan with its cost, then runs it until ``budget_s`` core-seconds are used."""
     end = time.monotonic() + budget_s / jobs
     planned = steps(budget_s)
     print(
@@ -184,10 +184,10 @@ def redo(budget_s: float, jobs: int) -> None:
 
 
 def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = None) -> bool:
-    """Whether one run of what is there today, and of each variant, measures what the record's first did.
+    """Whether one run with the present code, and one of each variant, has the values of the record's first run.
 
-    Then the record is of today's code, and its intervals of today's statistics. A record of the seeds on which setups
-    are chosen is run anew.
+    If so, the record's hashes become those of the present code, and its intervals are recomputed. A record with seeds
+    by which setups are chosen is not renewed.
     """
     record = records.of(experiment)
     assert record is not None
@@ -216,7 +216,7 @@ def _sample(experiment: Experiment, told: dict[str, Any], jobs: int, progress: L
 
 
 def write_sample(experiment: Experiment, verdict: Verdict, jobs: int, progress: Listener | None) -> None:
-    """Adds to ``verdict.json`` what one run measures, by which the record can be renewed."""
+    """Adds the values of one run to ``verdict.json``, with which the record can be renewed later."""
     if all(o.runs == 1 for o in (verdict.main, *verdict.variants)):
         return
     path = verdict.folder / "verdict.json"
@@ -227,17 +227,18 @@ def write_sample(experiment: Experiment, verdict: Verdict, jobs: int, progress: 
 
 
 def _begun(experiment: Experiment) -> int | None:
-    """The runs of a folder that was begun and not finished."""
+    """Number of runs of an unfinished folder of the experiment; ``None`` if there is no such folder."""
     begun = [p for p in WORK.glob(f"{experiment.name}-*") if not (p / "verdict.json").exists()]
     return next((int(p.name.rsplit("-", 1)[1]) for p in begun if p.name.rsplit("-", 1)[1].isdigit()), None)
 
 
 def counted(readme: str) -> str:
-    """The text of ``README.md`` with its sentences on the experiments as their records and rules have them today."""
+    """The text of ``README.md`` with its sentences on the experiments updated from the present records and rules."""
     experiments = list(catalogue().values())
     dates = sorted(record.date for record in map(records.of, experiments) if record)
     item = (
-        f"- Not every published result could be reproduced. Where a paper states no number, the bound is ours. "
+        "- Not every published result could be reproduced. For claims without a number we chose the value that a "
+        'result must reach; their verdicts say "by our bound". '
         f"{records.tally(experiments)} The runs are of "
         f"{dates[0]} to {dates[-1]}; many experiments ran with few seeds. {records.ages(experiments)} `subak repro "
         "--list` and the site's table have the date and code of each record. [Reproducing](docs/reproducing.md) "
@@ -252,7 +253,7 @@ def counted(readme: str) -> str:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("folders", nargs="*", type=Path)
     asked.add_argument("--budget", type=float, metavar="CORE_MINUTES")

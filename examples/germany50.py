@@ -1,8 +1,8 @@
 """A planner's question on real data: the link of a national network that is worth doubling.
 
-Run it with `python examples/germany50.py`, or in a notebook: each `# %%` starts a cell. The network and its
-demands are SNDlib's germany50, as PyPI's topohub packs them, so nothing is downloaded. SNDlib gives no capacities that
-we could use: we take a demand of 1 as 0.6 Gb/s, and every link as 40 Gb/s each way.
+Run it with `python examples/germany50.py`, or in a notebook: each `# %%` starts a cell. The network and its demands are
+SNDlib's germany50, from the PyPI package topohub, so nothing is downloaded. SNDlib has no usable capacities: this
+example converts a demand of 1 to 0.6 Gb/s, and sets every link to 40 Gb/s each way.
 """
 
 # %%
@@ -13,7 +13,7 @@ import pyarrow as pa
 import subak
 import topohub
 
-# %% The network: 50 cities, 88 links; light takes 5 us a kilometre.
+# %% The network: 50 cities, 88 links; the delay is 5 us per kilometre.
 topology = topohub.get("sndlib/germany50")
 graph = nx.node_link_graph(topology, edges="edges")
 nx.set_edge_attributes(
@@ -22,7 +22,7 @@ nx.set_edge_attributes(
 graph = nx.relabel_nodes(graph, dict(graph.nodes(data="name")))
 network = subak.Network.from_networkx(graph, capacity="40Gbps")
 
-# %% The demands, each both ways.
+# %% The demands, each in both directions.
 names = {node["id"]: node["name"] for node in topology["nodes"]}
 UNIT = 0.6e9
 flows = [
@@ -34,7 +34,7 @@ flows = [
 asked = sum(flow["demand"] for flow in flows)
 print(f"{len(network.hosts)} cities, {len(network.links) // 2} links, {len(flows)} demands of {asked / 1e12:.2f} Tb/s")
 
-# %% Max-min rates lift the least; proportional rates weigh what a flow costs the others.
+# %% Max-min maximizes the smallest rates; proportional fairness weighs a rate against its cost to other flows.
 answers = {"max-min": subak.solve(network, flows=flows)}
 answers["proportional"] = subak.solve(network, flows=flows, policy={"kind": "alpha-fair", "alpha": 1})
 for name, answer in answers.items():
@@ -43,14 +43,14 @@ for name, answer in answers.items():
     unmet = sum(rate < 0.999 * flow["demand"] for rate, flow in zip(rates, flows, strict=True))
     print(f"{name:12} {sum(rates) / 1e12:.3f} Tb/s, least {min(rates) / 1e9:.2f} Gb/s, {unmet} demands unmet")
 
-# %% The links that bind: full, and with a price.
+# %% The bottlenecks: saturated links with a positive price.
 links = pa.table(answers["proportional"].links).to_pylist()
 binding = sorted((link for link in links if link["utilization"] > 0.999), key=lambda link: -link["price"])
 print(f"{len(binding)} of {len(links)} directed links bind; the dearest:")
 for link in binding[:5]:
     print(f"  {link['id']}")
 
-# %% What doubling one of them, both ways, buys under max-min.
+# %% Gain from doubling one of them, in both directions, under max-min.
 now = subak.Incremental(network, flows=flows)
 before = pa.table(now.solve().flows)["rate_bps"].to_pylist()
 gains = []

@@ -1,8 +1,8 @@
-"""Which link is worth an upgrade? A planner's question, answered by the structure of the allocation and by trying.
+"""Which link is worth an upgrade? A planner's question, answered by the structure of the allocation and by trial.
 
-Run it with `python examples/planner.py`. Every pair of sites of a WAN exchanges as much as it can. Each link that is a
-bottleneck is doubled in turn, both ways, and the rates are mended around it: what does the worst-off tenth of the pairs
-gain, and what do all of them together?
+Run it with `python examples/planner.py`. Every pair of sites of a WAN exchanges as much data as possible. Each
+bottleneck link is doubled in turn, in both directions, and the rates around it are updated. The table shows the gain of
+the tenth of the pairs with the lowest rates, and of all pairs together.
 """
 
 from __future__ import annotations

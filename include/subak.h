@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of connections, for applications on hosts that share by Soze (`subak-agent soze`, `subak testbed up --scheme`). */
+/* Weights of TCP connections, for programs on hosts that run Soze (`subak-agent soze`, `subak testbed up --scheme`)
+ * or Flowtune (`subak-agent flowtune`). */
 #ifndef SUBAK_H
 #define SUBAK_H
 
@@ -8,14 +9,15 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* The option of level IPPROTO_TCP that a program in the kernel hears: an unsigned number of 32 bits, of which 16 stand after
- * the point. */
+/* Socket option of level IPPROTO_TCP, handled by an eBPF program. Value: the weight, unsigned 32 bits, 16 of them
+ * fractional. */
 #define SUBAK_TCP_WEIGHT 0x5a01
 
-/* Gives a TCP connection a weight above 0, up to 65535: at once if it is connected, and otherwise from its begin on. What a
- * listening socket has, the connections that it accepts begin with.
+/* Sets the weight of a TCP connection, from 1/65536 to 65535. It applies at once to an established connection,
+ * otherwise once the connection is established. Connections accepted by a listening socket start with its weight.
  *
- * Returns 0, or -1 with errno: EINVAL for a weight that is none, ENOPROTOOPT on a host that does not share by Soze. */
+ * Returns 0, or -1 with errno: EINVAL for an invalid weight; ENOPROTOOPT on a host without Soze and Flowtune. Under
+ * Flowtune also ERANGE for a weight outside the operator's bounds, and EPERM if programs may not set weights. */
 static inline int subak_set_weight(int connection, double weight)
 {
 	uint32_t value;

@@ -1,6 +1,6 @@
-"""Looks into wheels, whether each holds what its name promises: ``python packages/check_wheel.py WHEEL...``.
+"""Checks wheels: whether each has the content that its file name states. ``python packages/check_wheel.py WHEEL...``.
 
-It reads the file and starts nothing, so that wheels for other processors can be looked at, too.
+It reads files and runs nothing, so that it also checks wheels for other processors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OF_DATA = ("share/man/man1/subak.1", "share/doc/subak/NOTICES")
 
 
 def faults(wheel: Path) -> list[str]:
-    """What is wrong with it, in plain words."""
+    """Errors of a wheel, as text; empty if it is correct."""
     named = NAME.fullmatch(wheel.name)
     if not named:
         return ["its name is not that of a wheel for CPython's stable ABI from 3.11 on, on Linux"]
@@ -55,7 +55,7 @@ def _of_extension(path: str, named: re.Match[str]) -> list[str]:
 
 
 def main() -> None:
-    """Says what each is, and ends with 1 if one is wrong."""
+    """Prints a line for each wheel; the exit status is 1 if one has an error."""
     wrong = False
     for wheel in map(Path, sys.argv[1:]):
         said = faults(wheel)

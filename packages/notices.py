@@ -1,6 +1,6 @@
-"""Writes what the crates in a wheel ask to be told of them: ``python packages/notices.py TARGET``.
+"""Writes the licence texts of the crates in a wheel: ``python packages/notices.py TARGET``.
 
-TARGET is the wheel's, such as x86_64-unknown-linux-gnu. Licences want their texts to go with what is built of a crate.
+TARGET is the wheel's, such as x86_64-unknown-linux-gnu. Licences require their texts in every distributed build.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ The compiled part of this package, subak/_subak, is made of Subak itself, of Rus
 
 
 def crates(metadata: dict[str, Any]) -> list[dict[str, Any]]:
-    """The packages of others that subak-py is made of; what runs only while it is built is none of them."""
+    """The third-party packages that are linked into subak-py, without those that only its build uses."""
     packages = {one["id"]: one for one in metadata["packages"]}
     needs = {
         node["id"]: [d["pkg"] for d in node["deps"] if any(k["kind"] is None for k in d["dep_kinds"])]
@@ -40,12 +40,12 @@ def crates(metadata: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def texts(crate: dict[str, Any]) -> dict[str, str]:
-    """The texts that a crate comes with, by their files."""
+    """Licence texts of a crate, by file name."""
     folder = Path(crate["manifest_path"]).parent
     files = {path for path in folder.iterdir() if TEXTS.match(path.name)}
     if crate["license_file"]:
         files.add(folder / crate["license_file"])
-    # A folder LICENSES has them all.
+    # A folder LICENSES has all texts.
     files |= {inner for path in files if path.is_dir() for inner in path.iterdir()}
     return {path.name: _plain(path) for path in sorted(files) if path.is_file()}
 
@@ -56,7 +56,7 @@ def _plain(path: Path) -> str:
 
 
 def notices(listed: list[dict[str, Any]]) -> str:
-    """The whole file."""
+    """Content of the file with all licence texts."""
     names, bare = [], []
     by_words: dict[tuple[str, ...], tuple[str, list[str]]] = {}
     for one in listed:
@@ -74,7 +74,7 @@ def notices(listed: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Writes the file, unless it is there as it should be."""
+    """Writes the file, unless it exists with this content."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", sys.argv[1]]
     told = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     text = notices(crates(json.loads(told)))

@@ -1,8 +1,8 @@
-"""Uses a wheel as a newcomer without Rust does: ``python packages/try_wheel.py WHEEL``.
+"""Installs and uses a wheel as a newcomer without Rust does: ``python packages/try_wheel.py WHEEL``.
 
-In a folder of its own, with nothing of this environment and no cargo on the path, it installs the wheel with the
-libraries in their locked versions, asks for a first answer, runs the quick start and an experiment, and goes through a
-notebook. It prints the seconds that each step took.
+It works in a folder of its own, without this environment and without cargo on the path. It installs the wheel with the
+locked versions of its libraries, solves a first case, runs the quick start and an experiment, and executes a notebook.
+It prints the seconds of each step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 
 def steps(wheel: Path, python: Path) -> list[tuple[str, list[str | Path]]]:
-    """What is done, one after another."""
+    """The steps in order: a name, and the command."""
     subak = python.with_name("subak")
     pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pip += ["--constraint", ROOT / "requirements.lock"]
@@ -45,7 +45,7 @@ def steps(wheel: Path, python: Path) -> list[tuple[str, list[str | Path]]]:
 
 
 def main() -> None:
-    """Does all steps, and ends with 1 at the first that fails."""
+    """Runs all steps; the exit status is 1 if one fails, and later steps are omitted."""
     wheel = Path(sys.argv[1]).resolve()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,5 @@
-"""An endpoint of the allocator by the description of its wire format alone, its own BLAKE3, and a model of rates."""
+"""A host of the allocator, written from the description of the wire format alone, with a BLAKE3 of its own and a
+model of the rates."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from typing import Any
 
 BIN = Path(sys.executable).parent
 
-# BLAKE3, as its specification has it (O'Connor, Aumasson, Neves, Wilcox-O'Hearn).
+# BLAKE3, from its specification (O'Connor, Aumasson, Neves, Wilcox-O'Hearn).
 IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
 ORDER = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
 COLUMNS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
@@ -83,7 +84,7 @@ def number_of(address: str) -> int:
 
 
 class Endpoint:
-    """One host: it tells all its flowlets until they are acknowledged, and takes rates."""
+    """A host: it sends its flowlets until they are acknowledged, and stores the rates that it receives."""
 
     def __init__(self, key: str, address: str, allocator: tuple[str, int], epoch: int | None = None):
         self.number = number_of(address)
@@ -119,7 +120,7 @@ class Endpoint:
         self.news[flowlet] = None
 
     def encode(self, news: dict[int, tuple[int, int, float] | None], **other: Any) -> bytes:
-        """A sealed datagram with these; `other` says what is not as it should be."""
+        """An authenticated datagram with these starts and ends of flowlets; `other` sets invalid fields."""
         starts = [(flowlet, *what) for flowlet, what in news.items() if what]
         ends = [flowlet for flowlet, what in news.items() if what is None]
         body = b""
@@ -138,7 +139,7 @@ class Endpoint:
         news = dict(list(self.news.items())[:most])
         for flowlet in news:
             del self.news[flowlet]
-        # Numbers wrap around, past 0.
+        # Numbers wrap around, and skip 0.
         self.sent = self.sent % M32 + 1
         self.told[self.sent] = news
         datagram = self.encode(news)
@@ -215,7 +216,7 @@ class Endpoint:
 
 
 def run(endpoints: list[Endpoint], seconds: float, until: Callable[[], bool] | None = None) -> bool:
-    """Lets them speak so long, or until then."""
+    """Lets the endpoints send and receive for some seconds, or until a condition is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for endpoint in endpoints:
@@ -235,7 +236,7 @@ def star(capacities: list[float]) -> dict[str, Any]:
 
 
 class Daemon:
-    """A running allocator in a folder of its own."""
+    """A running allocator with its own folder."""
 
     def __init__(self, folder: Path, network: dict[str, Any], hosts: dict[str, str | list[str]], **more: Any):
         self.folder, self.port, self.page = folder, free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_STREAM)
@@ -283,7 +284,7 @@ class Daemon:
         return (self.folder / "log").read_text()
 
     def ask(self, what: str, **more: Any) -> Any:
-        """As `subak allocator` does it."""
+        """Sends a request to the control socket, as `subak allocator` does."""
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(20)
             line.connect(str(self.folder / "control"))
@@ -339,9 +340,9 @@ def free_port(kind: int) -> int:
 
 
 def fair(capacities: dict[str, float], flows: list[tuple[list[str], float]], alpha: float = 1.0) -> list[float]:
-    """Rates of utility w^alpha x^(1-alpha) / (1-alpha), w log x at 1, of flows with paths and weights.
+    """Optimal rates for the utility w^alpha x^(1-alpha) / (1-alpha), or w log x for alpha 1, of flows with weights.
 
-    By the dual: one link's price after the other, each so that the link is just full, or free of charge.
+    Solved by the dual: one link's price after the other is set so that the link is just full, or to 0.
     """
     prices = dict.fromkeys(capacities, 0.0)
     over = {link: [k for k, (path, _) in enumerate(flows) if link in path] for link in capacities}
@@ -377,13 +378,13 @@ def fair(capacities: dict[str, float], flows: list[tuple[list[str], float]], alp
 
 
 SHARE = 1 - 0.01 - 0.03
-"""Of each link, what is handed out: the threshold and the reserve are left."""
+"""Fraction of each link that is allocated: 1 without the update threshold and the reserve."""
 
 Make = Callable[..., Daemon]
 
 
 def making(folder: Path) -> Iterator[Make]:
-    """Makes daemons, and ends them; by default with hosts h0, h1, ... at one switch."""
+    """A function that starts daemons, by default with hosts h0, h1, ... at one switch. They end after the test."""
     daemons: list[Daemon] = []
 
     def made(capacities: list[float] | dict[str, Any], *, start: bool = True, **more: Any) -> Daemon:
@@ -400,7 +401,7 @@ def making(folder: Path) -> Iterator[Make]:
 
 
 def two_to_one(make: Make) -> tuple[Daemon, Endpoint, Endpoint, int, int]:
-    """Two hosts that send to a third, each half of 10 Gb/s."""
+    """Two hosts that send to a third, each at half of 10 Gb/s."""
     daemon = make([10e9] * 4)
     a, b = daemon.endpoint("h0"), daemon.endpoint("h1")
     f, g = a.start(daemon.hosts["h2"]), b.start(daemon.hosts["h2"])
@@ -409,7 +410,7 @@ def two_to_one(make: Make) -> tuple[Daemon, Endpoint, Endpoint, int, int]:
 
 
 def graph(hosts: str, switches: str, edges: str, rate: float = 10e9, **more: Any) -> dict[str, Any]:
-    """From names, and edges such as ``a-b``."""
+    """A network in node-link form, from names of nodes and from edges such as ``a-b``."""
     kinds = [(hosts, "host"), (switches, "switch")]
     nodes = [{"id": name, "kind": kind} for names, kind in kinds for name in names.split()]
     ends = [edge.split("-") for edge in edges.split()]
@@ -422,7 +423,7 @@ def near(rate: float | None, goal: float, by: float = 0.012) -> bool:
 
 
 def told(endpoints: list[Endpoint], what: Callable[[], bool], seconds: float = 15) -> None:
-    """Lets them speak until it is so."""
+    """Lets the endpoints run until a condition is true; fails after `seconds`."""
     assert run(endpoints, seconds, what), [(endpoint.rates, endpoint.live) for endpoint in endpoints]
 
 

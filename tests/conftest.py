@@ -20,7 +20,7 @@ COMMAND = Path(sys.executable).parent / "subak"
 
 
 def script(name: str) -> ModuleType:
-    """A script of ``docs``, as a module."""
+    """Loads a script of ``docs`` as a module."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -32,7 +32,8 @@ def script(name: str) -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def _one_testbed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests of hosts run one at a time: they look for what programs leave in the kernel, and time real packets."""
+    """Runs tests of hosts one at a time: they check what programs leave in the kernel, and measure times of real
+    packets."""
     if not request.module.__name__.startswith("test_testbed"):
         yield
         return
@@ -57,7 +58,7 @@ Subak = Callable[..., Ended]
 
 @pytest.fixture(scope="session")
 def subak() -> Subak:
-    """Runs the real command; its output is no terminal."""
+    """Runs the real command; its standard output is a pipe, not a terminal."""
 
     def run(*arguments: str | Path, given: bytes = b"", cwd: Path | None = None) -> Ended:
         done = subprocess.run([COMMAND, *arguments], input=given, capture_output=True, timeout=120, cwd=cwd)
@@ -68,17 +69,17 @@ def subak() -> Subak:
 
 @pytest.fixture
 def two_flows() -> dict[str, Any]:
-    """The PERC thesis' figure 2.1: 18 and 12 Gb/s."""
+    """Figure 2.1 of the PERC thesis: flows whose max-min rates are 18 and 12 Gb/s."""
     return json.loads((ROOT / "examples/cases/two-flows.json").read_text())
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes allocators, each in a folder of its own."""
+    """A function that starts allocators, each in its own folder."""
     yield from making(tmp_path)
 
 
 @pytest.fixture
 def two(make: Make) -> tuple[Daemon, Endpoint, Endpoint, int, int]:
-    """An allocator with two hosts that send to a third."""
+    """An allocator, and two hosts that send to a third one."""
     return two_to_one(make)

@@ -1,4 +1,4 @@
-"""A scheduler of Dask and its workers, as processes of their own."""
+"""A Dask scheduler and its workers, as child processes of the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Dask:
-    """A scheduler and its workers, processes of this test."""
+    """A Dask scheduler and its workers, as child processes of the test."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self._folder = folder
@@ -27,7 +27,7 @@ class Dask:
         self.address: str = json.loads(told.read_text())["address"]
 
     def worker(self, *options: str) -> subprocess.Popen[bytes]:
-        """One more worker, of one thread."""
+        """Starts one more worker, with one thread."""
         nanny = () if "--nanny" in options else ("--no-nanny",)
         folder = self._folder / f"worker{len(self._processes)}"
         words = (self.address, "--nthreads", "1", "--no-dashboard", "--local-directory", folder, *nanny, *options)
@@ -43,7 +43,7 @@ class Dask:
     def close(self) -> None:
         for one in reversed(self._processes):
             if "--nanny" in one.args:
-                # Its worker ends with it, if it is asked.
+                # A nanny that is asked to terminate ends its worker too.
                 one.terminate()
                 one.wait(30)
             one.kill()

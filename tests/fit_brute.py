@@ -1,4 +1,4 @@
-"""Small random programs and switches, and their best placements by trying all."""
+"""Small random programs and switches, and their best placements by exhaustive search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELAYS = {MATCH: Delay(True, 5), ACTION: Delay(True, 2), SUCCESSOR: Delay(False,
 
 
 def rmt_like(random: Random) -> Switch:
-    """A chain of two or three stages with a packed and a ternary memory."""
+    """A chain of two or three stages, with a packed memory and a ternary one."""
     sram = Memory("sram", 8, 10, frozenset({EXACT}), PACKED, formats=3, watts=1.25)
     tcam = Memory("tcam", 4, 20, frozenset({EXACT, TERNARY}), ROWS, watts=3.5)
     count = 3
@@ -32,7 +32,7 @@ def rmt_like(random: Random) -> Switch:
 
 
 def flexpipe_like(random: Random) -> Switch:
-    """Three stages, two of them side by side, with shared memory."""
+    """Three stages, two of them in parallel, with shared memory."""
     a = Memory("a", 4, 4, frozenset({TERNARY, EXACT}), SHARED, tables_per_block=2)
     b = Memory("b", 8, 3, frozenset({EXACT}), SHARED, tables_per_block=random.randint(1, 2))
     stages = (
@@ -63,14 +63,14 @@ def program(random: Random, most_entries: int, widest: int) -> Program:
 
 
 def spelled(random: Random, as_json: bool) -> Program:
-    """Two or three tables as P4, or as p4c writes them in JSON, read by the front end for it."""
+    """Two or three tables, written as P4 or as p4c's JSON, and read by the corresponding front end."""
     names = "abc"[: random.randint(2, 3)]
     kinds, widths = {}, {}
     for name in names:
         kinds[name], widths[name] = random.choice(("exact", "exact", "ternary")), random.randint(1, 12)
     sizes = {name: random.randint(1, 40) for name in names}
     data = {name: random.choice((0, 0, 3, 8)) for name in names}
-    # What each table writes: its own field, or one that a later table matches or writes too.
+    # Each table writes a field of its own, or one that a later table matches or writes too.
     written = {
         name: [random.choice((f"{to}_out", f"{to}_key")) for to in names if random.random() < 0.3] for name in names
     }
@@ -139,7 +139,7 @@ def _as_json(
 
 
 def best_by(made: Program, switch: Switch, objectives: Sequence[str]) -> dict[str, float | None]:
-    """By each objective the least that any placement comes to; ``None`` if there is none."""
+    """Smallest value of each objective over all placements; ``None`` if there is no placement."""
     least: dict[str, float | None] = dict.fromkeys(objectives)
     for rows in placements(made, switch):
         found = measure(made, switch, Placement(rows))
@@ -150,7 +150,7 @@ def best_by(made: Program, switch: Switch, objectives: Sequence[str]) -> dict[st
 
 
 def placements(made: Program, switch: Switch) -> Iterator[tuple[Placed, ...]]:
-    """All placements from which no unit, or row, can be taken away."""
+    """All placements from which no unit, or row, can be removed."""
     if switch.shares:
         options = [list(_ranges(table, switch)) for table in made.tables]
     else:
@@ -173,7 +173,7 @@ def _together(
 
 
 def _units(table: Table, switch: Switch) -> Iterator[tuple[Placed, ...]]:
-    """Every way of laying a table into whole blocks that is not wasteful."""
+    """Every distribution of a table over whole blocks from which no unit can be removed."""
     per_stage = [list(_here(table, switch, s)) for s in range(len(switch.stages))]
     for chosen in product(*per_stage):
         rows = [row for part in chosen for row in part]
@@ -252,7 +252,7 @@ def _ordered(made: Program, switch: Switch, rows: tuple[Placed, ...]) -> bool:
 
 
 def _ranges(table: Table, switch: Switch) -> Iterator[tuple[Placed, ...]]:
-    """Every way of laying a table into rows of shared blocks, none too many."""
+    """Every distribution of a table over rows of shared blocks from which no row can be removed."""
     places = []
     for stage, described in enumerate(switch.stages):
         for memory in switch.memories:

@@ -1,7 +1,8 @@
-"""Stage counts by an independent formulation on HiGHS; run by itself, as HiGHS and OR-tools do not share a process.
+"""Smallest numbers of stages by an independent formulation on HiGHS.
 
-``python tests/fit_highs.py PROGRAM STAGES [SECONDS]`` says whether the program goes into so many stages of RMT. It
-reads the program's JSON and works out formats, overheads and order anew, and imports nothing of Subak.
+It is a program of its own, since HiGHS and OR-tools cannot be imported in one process. ``python tests/fit_highs.py
+PROGRAM STAGES [SECONDS]`` prints whether the program fits into that number of stages of RMT. It reads the program's
+JSON, computes formats, overheads and order itself, and imports nothing of Subak.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STRICT = ("match", "action")
 
 
 def formats(width: int, memory: str) -> list[tuple[int, int]]:
-    """Blocks and entries of each packing unit."""
+    """Packing formats: blocks and entries of each unit, for entries of ``width`` bits."""
     one = ceil(width / BITS[memory])
     if memory == "tcam":
         return [(one, ROWS[memory])]
@@ -36,7 +37,7 @@ def formats(width: int, memory: str) -> list[tuple[int, int]]:
 
 
 def heads_and_tails(names: list[str], edges: list[tuple[str, str, bool]]) -> tuple[dict[str, int], dict[str, int]]:
-    """The strict dependencies on the longest way to each table, and from it."""
+    """Number of strict dependencies on the longest chain to each table, and on the longest chain from it."""
     head, tail = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for _ in names:
         for before, after, strict in edges:
@@ -46,7 +47,7 @@ def heads_and_tails(names: list[str], edges: list[tuple[str, str, bool]]) -> tup
 
 
 def goes_in(told: dict[str, Any], stages: int, seconds: float) -> str:
-    """``yes``, ``no`` or ``unknown``."""
+    """Whether the program fits into ``stages`` stages: ``yes``, ``no`` or ``unknown``."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("time_limit", seconds)
@@ -114,7 +115,8 @@ def order(
     here: dict[tuple[str, int], Any],
     stages: int,
 ) -> None:
-    """A table's stages lie between its start and its end; what waits for it starts at or after its end."""
+    """Adds constraints: a table's stages are between its start and its end; a dependent table starts at or after
+    that end."""
     begun = {(n, s): solver.addBinary() for n in tables for s in range(stages)}
     ended = {(n, s): solver.addBinary() for n in tables for s in range(stages)}
     for n in tables:

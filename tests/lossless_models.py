@@ -1,7 +1,7 @@
-"""Second models of HPCC, DCQCN and TIMELY, from the papers and the schemes' pages.
+"""Independent models of HPCC, DCQCN and TIMELY, from the papers and from the documentation of the schemes.
 
-They replay what a sender saw, by the recorded packets, and say what its pace should be after each. An outside reader
-wrote them without the simulator's source.
+A model replays the packets that a sender received, and computes the pacing rate after each of them. The models were
+written without knowledge of the simulator's source.
 """
 
 # ruff: noqa: N803, N806
@@ -18,7 +18,7 @@ HOPS = re.compile(r"hops: (\d+)")
 
 
 def hpcc(pk, flow, src, *, B, T, eta=0.95, max_stage=5, wai=None, payload=1446, wmin=0.0, u0=1.0):
-    """Windows (time in ns, wire bytes); B in bytes/ns, T in ns."""
+    """HPCC's windows as (time in ns, bytes on the wire); B in bytes/ns, T in ns."""
     win0 = B * T
     wai = (1 - eta) / 100 * win0 if wai is None else wai
     f = pk.filter(pl.col("flow") == flow)
@@ -38,7 +38,7 @@ def hpcc(pk, flow, src, *, B, T, eta=0.95, max_stage=5, wai=None, payload=1446, 
         h = [(int(a), int(b), int(c), float(d)) for a, b, c, d in REC.findall(r["header"])][
             : int(HOPS.search(r["header"]).group(1))
         ]
-        k = bisect.bisect_right(st, r["time_ns"] - 1e-9)  # packets sent so far
+        k = bisect.bisect_right(st, r["time_ns"] - 1e-9)  # Packets sent so far.
         nxt = max(sseg[:k]) + 1 if k else 0
         if L is None:
             L = h
@@ -88,7 +88,7 @@ def dcqcn_sim(
     clamp=False,
     end=10**9,
 ):
-    """Rates (time in ns, bytes/ns) of the machine of HPCC's simulator, driven by marked acknowledgements."""
+    """Rates as (time in ns, bytes/ns) of DCQCN as in HPCC's simulator, from marked ACKs."""
     f = pk.filter(
         (pl.col("flow") == flow)
         & (pl.col("packet") == "ack")
@@ -105,7 +105,7 @@ def dcqcn_sim(
     dcnp = True
     stage = 0
     t0 = marks[0]
-    ev = [(m, 9, "mark") for m in marks[1:]]  # a mark at the very time of a tick counts for the next
+    ev = [(m, 9, "mark") for m in marks[1:]]  # A marked ACK at the time of a tick counts for the next tick.
     ev.append((t0 + at, 1, "alpha"))
     ev.append((t0 + cut, 2, "cut"))
     heapq.heapify(ev)
@@ -160,9 +160,9 @@ def dcqcn_paper(
     end=10**9,
     payload=1446,
 ):
-    """Rates of the paper's machine: notifications, a timer and a counter of acknowledged payload.
+    """Rates as (time in ns, bytes/ns) of DCQCN as in its paper: from CNPs, a timer, and a counter of ACKed payload.
 
-    Alpha falls from the first notification on. Expiries before the present one decide the phase.
+    Alpha decreases from the first CNP on. The numbers of earlier expiries determine the phase of increase.
     """
     f = pk.filter(pl.col("flow") == flow)
     cnps = f.filter((pl.col("packet") == "ctl") & (pl.col("event") == "deliver") & (pl.col("way") == "back"))[
@@ -327,7 +327,8 @@ def timely(
 
 
 def compare(out, pace):
-    """The worst relative deviation of paces (time, value) and where, how many were compared, and how many are off."""
+    """Largest relative deviation of pacing rates (time, value) and its place, number of rates compared, and number
+    of deviations."""
     ts = [o[0] for o in out]
     worst = (0, None, None, None)
     n = 0

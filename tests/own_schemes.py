@@ -1,4 +1,4 @@
-"""What the tests of schemes of users share."""
+"""Common code of the tests of schemes that users write."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(folder: Path, schemes: list[dict[str, Any]], **more: Any) -> subak.Resul
 
 
 def rows_of(results: subak.Results, scheme: str) -> Any:
-    """All that is measured under a scheme, but for its name and its trial."""
+    """All rows measured under a scheme, without the columns of the scheme's name and of the trial."""
     whole = results.table()
     return whole.filter(pc.equal(whole["scheme"], scheme)).drop_columns(["scheme", "trial"])
 

@@ -1,4 +1,5 @@
-"""Random v1model programs with every construct that is read: as P4, as bmv2's JSON, and their dependencies by paths."""
+"""Random v1model programs with every supported construct, as P4 and as bmv2's JSON; and their dependencies by
+enumeration of paths."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ STATES = {"r": "register", "c": "counter", "q": "meter"}
 
 @dataclass
 class Op:
-    """A statement: what it looks at, then what it writes, and how it is spelled."""
+    """A statement: the fields that it reads, then those that it writes, and its text as P4 and as JSON."""
 
     reads: set[str]
     writes: set[str]
@@ -27,13 +28,13 @@ class Op:
     state: str = ""
     surely: bool = True
     inner: list[Op] = field(default_factory=list)
-    """Of an if in an action."""
+    """Statements inside an ``if`` of an action."""
     exits: bool = False
 
 
 @dataclass
 class Item:
-    """A node of the control flow, with the branches that follow its outcomes."""
+    """A node of the control flow, with the branches after its outcomes."""
 
     kind: str
     name: str = ""
@@ -48,12 +49,12 @@ class Item:
 
 
 def told(name: str) -> str:
-    """A field as P4 has it."""
+    """Name of a field in P4."""
     return name.replace("standard_metadata", "std")
 
 
 def pair(name: str) -> list[str]:
-    """A field as JSON has it."""
+    """Name of a field in bmv2's JSON."""
     if name.startswith("meta."):
         return ["scalars", name]
     head, _, tail = name.rpartition(".")
@@ -65,7 +66,7 @@ def value(name: str) -> dict[str, Any]:
 
 
 class Maker:
-    """Draws one program."""
+    """Generates one random program."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -268,7 +269,7 @@ def act(op: str, *parameters: Any) -> dict[str, Any]:
 
 
 def numbered(index: str, field: int) -> dict[str, Any]:
-    """A field of the header of the stack that another field tells."""
+    """A field of a header stack's header, whose index is in another field."""
     stack = {"type": "header_stack", "value": "s"}
     header = {"op": "dereference_header_stack", "left": stack, "right": value(index)}
     held = {"op": "access_field", "left": {"type": "expression", "value": header}, "right": field}
@@ -280,7 +281,8 @@ def number(n: int) -> dict[str, Any]:
 
 
 def seen(names: set[str], egress: bool) -> set[str]:
-    """What a look takes in: in egress, of what the queue set, all that the queue went by."""
+    """Fields on which a read depends. In egress, fields of the traffic manager depend on all fields that determine
+    them."""
     return names | (QUEUES if egress and names & set(IN_EGRESS) else set())
 
 
@@ -289,11 +291,12 @@ def sent(names: tuple[str, ...], egress: bool) -> set[str]:
     return found if egress else found | {f"the queue's {name}" for name in names}
 
 
-# What the program depends on, by walking every path.
+# Dependencies of the program, by enumeration of every path.
 
 
 def walks(ops: list[Op]) -> Iterator[tuple[set[str], set[str], bool]]:
-    """Reads from outside, writes, and whether it exits, for every way through an action."""
+    """For every path through an action: fields read that the action has not written before, fields written, and
+    whether the path exits."""
     ways: list[tuple[set[str], set[str], set[str], bool]] = [(set(), set(), set(), False)]
     for op in ops:
         longer = []
@@ -315,12 +318,12 @@ def walks(ops: list[Op]) -> Iterator[tuple[set[str], set[str], bool]]:
 
 
 Way = tuple[tuple[str, ...], str]
-"""The nodes that a packet meets, and how that ends: on, return or exit."""
+"""Nodes that a packet traverses, and how this path ends: ``on`` (continues), ``return`` or ``exit``."""
 
 
 @dataclass
 class Visit:
-    """What a node of the flow does, whichever of its actions runs."""
+    """Fields that a node of the control flow matches, reads and writes, over all of its actions."""
 
     matched: set[str]
     reads: set[str]
@@ -328,7 +331,7 @@ class Visit:
 
 
 class Paths:
-    """Every way that a packet can take, as the names of the nodes that it meets."""
+    """Every path of a packet, as names of the traversed nodes."""
 
     def __init__(self, flows: list[list[Item]]) -> None:
         self.nodes: dict[str, Visit] = {}
@@ -339,7 +342,7 @@ class Paths:
         self.nodes = {name: visit for name, visit in self.nodes.items() if any(name in way for way in self.all)}
 
     def _through(self, items: list[Item]) -> list[Way]:
-        """Ways through, and how each ends: on, return or exit."""
+        """Paths through the items, and how each path ends: ``on`` (continues), ``return`` or ``exit``."""
         ways: list[Way] = [((), "on")]
         for item in items:
             longer = [way for way in ways if way[1] != "on"]
@@ -379,7 +382,7 @@ class Paths:
         return found
 
     def dependencies(self) -> set[tuple[str, str, str]]:
-        """The strictest of each pair that some path meets one after the other."""
+        """The strictest dependency of each pair of nodes that some path traverses one after the other."""
         found = set()
         suffixes: dict[str, set[tuple[str, ...]]] = {name: set() for name in self.nodes}
         for way in self.all:

@@ -1,4 +1,4 @@
-"""The random programs of ``p4_random`` as people write P4, and as p4c writes JSON."""
+"""The random programs of ``p4_random``, in the style of hand-written P4 and of p4c's JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARAMETERS = "inout headers_t hdr, inout meta_t meta, inout standard_metadata_t 
 
 
 class P4:
-    """Writes P4, and names conditions and steps by their lines."""
+    """Writes P4, and names conditions and steps by their line numbers."""
 
     def __init__(self, made: Maker) -> None:
         self.made = made
@@ -148,7 +148,7 @@ class P4:
 
 
 class Json:
-    """Writes what p4c would; ``old`` as compilers of 2016 did, with actions by name."""
+    """Writes JSON as p4c does; with ``old`` as compilers of 2016 did, with actions by name."""
 
     def __init__(self, made: Maker, old: bool) -> None:
         self.made, self.old = made, old

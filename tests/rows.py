@@ -1,4 +1,4 @@
-"""A row of the catalogue to make records of, and copies of rows."""
+"""An experiment for tests of records, and copies of experiments."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from subak.repro import Experiment
 
 ROW = "perc-drops"
-"""Shares over random runs, with a variant."""
+"""An experiment whose values are fractions of random runs, with a variant."""
 
 
 def copy_of(row: Experiment, folder: Path) -> Experiment:
-    """The row in a folder of its own, beside what its paper's rows share: it measures the same."""
+    """The experiment in a folder of its own, with the shared modules of its paper: its hashes are the same."""
     own = folder / row.paper / row.folder.name
     shutil.copytree(row.folder, own, ignore=shutil.ignore_patterns("__pycache__", "record.json", "samples.parquet"))
     for shared in row.folder.parent.glob("*.py"):

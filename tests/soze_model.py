@@ -1,10 +1,10 @@
-"""A packet model of Soze, made from the paper (sections 3 and 3.3, appendices C and D) without the simulator's code.
+"""A packet-level model of Soze, from the paper (sections 3 and 3.3, appendices C and D), without the simulator's code.
 
-Hosts send full packets over links that store and forward, first in, first out. A packet keeps the largest delay that
-links on its path tell: what waits behind it as it starts to leave, over the link's rate. Its acknowledgement comes back
-over links that nothing waits for. Where the paper is silent, ``docs/transports/soze.md`` says what is meant.
+Hosts send full packets over store-and-forward links with FIFO queues. A packet stores the largest queueing delay of the
+links on its path: the queue behind the packet when its transmission starts, divided by the link's rate. Its ACK returns
+over links without queues. Where the paper is silent, the model follows ``docs/transports/soze.md``.
 
-Times are nanoseconds, and rates bytes a nanosecond.
+Times are in ns, rates in bytes per ns.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 P, K, M = 20e3, 3e3, 0.25
 ALPHA_OVER_BETA = 1000.0
 FIELD = 2
-"""Bytes that the largest delay has in a packet's header, and in an acknowledgement's."""
+"""Size of the field for the largest delay in the header of a packet and of an ACK, bytes."""
 SAMPLE = 1000.0
-"""Between samples of a queue, and of what was received, ns."""
+"""Interval between samples of a queue and of received bytes, ns."""
 UNITS = {"Gbps": 0.125, "ns": 1.0, "us": 1e3, "ms": 1e6}
 
 
 def parsed(text: str) -> float:
-    """A rate in bytes a nanosecond, or a time in nanoseconds."""
+    """A rate in bytes per ns, or a time in ns."""
     unit = next(u for u in UNITS if text.endswith(u))
     return float(text.removesuffix(unit)) * UNITS[unit]
 
@@ -40,7 +40,8 @@ class Packet:
 
 
 class Model:
-    """The network and the flows of a spec; ``state`` is what senders keep, a ``window`` or a ``rate``."""
+    """The network and the flows of a spec; ``state`` selects the variable that senders adapt, ``window`` or
+    ``rate``."""
 
     def __init__(self, spec: dict[str, Any], state: str = "window") -> None:
         self.now, self.order = 0.0, 0
@@ -78,7 +79,7 @@ class Model:
         heapq.heappush(self.events, (time, self.order, what, arguments))
 
     def run(self, until: float, watch: tuple[str, str] | None = None) -> list[float]:
-        """Runs to a time, and returns samples of what waits before a link, bytes."""
+        """Simulates until a time; returns samples of the queue before a link, bytes."""
         queue: list[float] = []
         for flow in self.flows:
             self.at(flow.last, flow.send)
@@ -96,7 +97,7 @@ class Model:
             queue.append(self.links[watch].waiting)
 
     def arrive(self, packet: Packet) -> None:
-        """At the next link of the path, or at the receiver, which acknowledges it at once."""
+        """A packet arrives at the next link of its path, or at the receiver, which sends an ACK at once."""
         flow = packet.flow
         if packet.hop < len(flow.path):
             flow.path[packet.hop].take(packet)
@@ -136,7 +137,7 @@ class Link:
 
 
 class Flow:
-    """A sender. Of ``window`` (bytes) and ``rate`` one is its state."""
+    """A sender. Either ``window`` (bytes) or ``rate`` is its state."""
 
     def __init__(self, model: Model, path: list[Link], back: float, weight: float, state: str) -> None:
         self.model, self.path, self.back, self.weight, self.state = model, path, back, weight, state
@@ -164,7 +165,7 @@ class Flow:
         self.path[0].take(Packet(self, self.model.now))
 
     def acknowledged(self, packet: Packet) -> None:
-        """Equation 7 by the share of a round trip that went by (section 3.3)."""
+        """Updates the state by equation 7, scaled by the time since the last update over the RTT (section 3.3)."""
         now, size = self.model.now, self.model.size
         self.in_flight -= size
         rtt = now - packet.sent
@@ -182,7 +183,7 @@ class Flow:
 
 
 def _links(network: Any) -> dict[tuple[str, str], tuple[float, float]]:
-    """Rate and delay of each link: a star, or a list of links."""
+    """Rate and delay of each link, for a star network or a list of links."""
     if isinstance(network, dict) and network.get("kind") == "star":
         of = (parsed(network["rate"]), parsed(network["link_delay"]))
         hosts = [f"h{i}" for i in range(network["hosts"])]

@@ -1,4 +1,5 @@
-"""The allocator as a stranger finds it: files that change, people and programs that ask."""
+"""The allocator through its files, control socket and live page: reloads, requests, and slow or unauthorized
+clients."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_a_changed_configuration_holds_or_is_refused(two: Any) -> None:
     daemon.write(reserve=0.1, interval="400us")
     told([a, b], lambda: near(a.rates[f], (1 - 0.01 - 0.1) * 5e9))
     assert daemon.ask("status")["interval_ns"] == 400_000
-    # Tenants are who they are by name, wherever they stand in the file.
+    # Tenants are identified by name, not by their order in the file.
     (daemon.folder / "new").write_text("cd" * 32)
     daemon.keys["new"] = "cd" * 32
     daemon.tenants = [{"name": "new", "hosts": ["h3"]}, {"name": "all", "hosts": ["h0", "h1", "h2"], "weight": 1}]
@@ -85,7 +86,7 @@ def test_links_that_go_down_and_away(make: Make) -> None:
     daemon.ask("link", link="l0->s0", capacity="down")
     run([a, b], 0.3)
     told([a, b], lambda: near(total(), SHARE * 10e9))
-    # No way is left: nothing is promised, and what was is taken back; who does not go there is not concerned.
+    # Without a path the flow's rate is revoked; flows on other paths keep theirs.
     daemon.ask("link", link="l0->s1", capacity="down")
     told([a, b], lambda: total() == 0)
     assert near(b.rates[local], SHARE * 10e9)
@@ -96,7 +97,7 @@ def test_links_that_go_down_and_away(make: Make) -> None:
             run([a, b], 0.002)
     daemon.ask("link", link="l0->s0", capacity="2Gbps")
     told([a, b], lambda: near(total(), SHARE * 2e9))
-    # The file has no such link any more, and then again: it is not down then.
+    # The file omits the link, then has it again: the link is then up.
     links = daemon.network["links"]
     daemon.network = daemon.network | {"links": [link for link in links if link["source"] != "l0"]}
     daemon.write()
@@ -141,7 +142,7 @@ def test_check_says_what_is_wrong(make: Make) -> None:
     assert "no UTF-8" in daemon.check().stderr
 
 
-# People and programs that ask.
+# Requests of users and programs.
 
 
 def test_who_says_nothing_keeps_nobody_out(two: Any) -> None:
@@ -155,9 +156,9 @@ def test_who_says_nothing_keeps_nobody_out(two: Any) -> None:
     begun = time.monotonic()
     assert daemon.get("/healthz") == (200, "alive\n")
     assert daemon.ask("status")["serving"]
-    # Far below the patience with any of them.
+    # Far below the time limit of a single slow client.
     assert time.monotonic() - begun < 3
-    # Others say a letter now and then, or ask and do not read.
+    # Slow clients send a byte now and then, or send a request and do not read the response.
     slow = [socket.create_connection(("127.0.0.1", daemon.page)) for _ in range(200)]
     for words in (b"G", b"E", b"T", b" /state.json HTTP/1.1\r\n\r\n"):
         for one in slow:
@@ -204,7 +205,7 @@ def test_odd_requests(make: Make) -> None:
         assert said(b"GET " + path + b" HTTP/1.1\r\n\r\n") == b"HTTP/1.1 404 Not Found"
     for huge in (b"GET /" + b"a" * 10_000_000, get + b"X: y\r\n" * 500_000):
         assert said(huge) in (b"HTTP/1.1 400 Bad Request", b"")
-    # A page of elsewhere that calls this machine by its own name reads nothing.
+    # A foreign page that reaches this machine under its own host name gets no data.
     for host, code in (("evil.example", 403), ("localhost.evil.example:80", 403), ("", 403)):
         assert said(f"GET /state.json HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()).split()[1] == str(code).encode()
     for host in ("localhost", f"LocalHost:{daemon.page}", "127.0.0.1:1", "[::1]:80", "[::1]"):
@@ -275,7 +276,7 @@ def test_metrics_are_prometheus_text(two: Any) -> None:
 
 def test_a_host_that_was_silent_is_named(two: Any) -> None:
     daemon, a, b, *_ = two
-    # Only the second goes on.
+    # Only the second endpoint continues.
     told([b], lambda: daemon.ask("counters")["lapsed"] == 1)
     assert "silent: h0" in daemon.logged()
     lapses = {peer["host"]: peer["lapses"] for peer in daemon.ask("peers")}

@@ -1,4 +1,4 @@
-"""The allocator as a stranger finds it: its rates by another endpoint and a model, lives, clocks, and keys misused."""
+"""The allocator against an independent endpoint and a model: rates, restarts, clocks, and misuse of keys."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_odd_networks(make: Make) -> None:
     parallel = graph("h0 h1", "", "h0-h1 h0-h1", multigraph=True)
     directed = graph("h0 h1", "", "h0-h1", directed=True)
     lone = graph("h0 h1", "", "")
-    # By network: what h0 has to h1 in all, and h1 to h0.
+    # For each network: capacity from h0 to h1 in all, and from h1 to h0.
     for network, forth, back in [(one, 1, 1), (parts, 1, 1), (parallel, 2, 1), (directed, 1, None), (lone, None, None)]:
         daemon = make(network)
         a, b = daemon.endpoint("h0"), daemon.endpoint("h1")
@@ -60,7 +60,7 @@ def test_odd_networks(make: Make) -> None:
             a.start(daemon.hosts["h1"], path=path)
         g = b.start(daemon.hosts["h0"])
         if len(network["nodes"]) == 4:
-            # Nobody is reached in the other part.
+            # No host of the other partition is reachable.
             a.start(daemon.hosts["h2"])
         run([a, b], 0.8)
         assert not a.rates if forth is None else near(sum(a.rates.values()), forth * SHARE * 10e9), (network, a.rates)
@@ -77,7 +77,7 @@ def test_many_flowlets_and_short_ones(make: Make) -> None:
     assert near(sum(a.rates.values()), SHARE * 10e9)
     for flowlet in flowlets:
         a.end(flowlet)
-    # These begin and are over before anybody could tell them a rate.
+    # These flowlets end before the allocator can send a rate.
     for _ in range(300):
         flowlet = a.start(daemon.hosts["h1"])
         a.send()
@@ -89,7 +89,8 @@ def test_many_flowlets_and_short_ones(make: Make) -> None:
 
 
 class Relay:
-    """Stands between endpoints and the allocator; delays, loses, doubles, reorders and damages by a seed."""
+    """A relay between endpoints and the allocator, which delays, drops, duplicates, reorders and corrupts packets by
+    a seed."""
 
     def __init__(self, to: tuple[str, int], seed: int, delay_s: float, share: float) -> None:
         self.to, self.draws, self.delay_s, self.share = to, random.Random(seed), delay_s, share
@@ -171,7 +172,7 @@ def test_a_network_that_does_everything_wrong(make: Make, delay_s: float, share:
     relay.end()
 
 
-# Lives, numbers and clocks.
+# Epochs, sequence numbers and clocks.
 
 
 def test_numbers_and_epochs_at_their_ends(make: Make) -> None:
@@ -179,7 +180,7 @@ def test_numbers_and_epochs_at_their_ends(make: Make) -> None:
     a = daemon.endpoint("h0")
     f = a.start(daemon.hosts["h1"])
     told([a], lambda: f in a.rates)
-    # A later number may be later by less than half of them all.
+    # A sequence number is later if it is ahead by less than half of the number space.
     for sent in [2**31 - 20, 2**32 - 30] + 40 * [None]:
         a.sent = sent or a.sent
         g = a.start(daemon.hosts["h2"])
@@ -188,7 +189,7 @@ def test_numbers_and_epochs_at_their_ends(make: Make) -> None:
     assert daemon.ask("counters")["lapsed"] == 0
     a.close()
     for epoch in (2**64 - 1, 1):
-        # The second is below the first: it counts once the first is silent.
+        # The second epoch is lower than the first: the allocator accepts it once the first is silent.
         b = daemon.endpoint("h0", epoch=epoch)
         f = b.start(daemon.hosts["h3"])
         told([b], lambda b=b, f=f: near(b.rates.get(f), SHARE * 10e9))
@@ -214,7 +215,7 @@ def test_what_a_silent_host_said_brings_it_back_for_nobody(two: Any) -> None:
         run([b], 0.002)
         assert near(b.rates[g], SHARE * 10e9)
     assert [flow["from"] for flow in daemon.ask("flows")] == ["h1"]
-    # Who plays it again is answered with what a stranger may know, and that is no rate.
+    # The sender of a replayed datagram gets the answer for unauthenticated senders, which has no rates.
     while select.select([elsewhere], [], [], 0.2)[0]:
         assert len(elsewhere.recv(65536)) == 36 + 16
 
@@ -276,7 +277,7 @@ def test_the_first_comes_back_after_a_pause(make: Make) -> None:
     one.signal(signal.SIGCONT)
     run([a], 0.6)
     assert (one.ask("status")["serving"], other.ask("status")["serving"]) == (False, True)
-    # It serves again once the other is told to go, and nothing was forgotten meanwhile.
+    # The allocator serves again after the other one is drained, and its flows are still known.
     other.ask("drain")
     assert other.get("/readyz") == (503, "it was drained\n")
     a.allocator = one.address
@@ -284,7 +285,7 @@ def test_the_first_comes_back_after_a_pause(make: Make) -> None:
     told([a], lambda: h in a.rates)
 
 
-# Who may say what.
+# Permissions of hosts.
 
 
 def test_a_tenant_has_its_own_bounds(make: Make) -> None:
@@ -325,7 +326,7 @@ def test_a_right_key_misused_concerns_nobody_else(two: Any) -> None:
         a.raw(a.encode({}, body=start(200, to, weight)))
         run([a, b], 0.1)
     assert near(b.rates[g], SHARE * 10e9 / (2 + 1 / 1024))
-    # It says that all the world's traffic is its own: it has little of its link for a while, and all of it again soon.
+    # A host that claims that all foreign traffic is its own loses link capacity for a while, and regains it soon.
     a.sent += 1
     a.raw(a.encode({}, body=struct.pack(">BHHH", 4, 1, 65535, 65535)))
     run([a, b], 0.1)
@@ -348,7 +349,7 @@ def test_a_key_that_is_another_now(two: Any) -> None:
     new = daemon.endpoint("h0")
     f = new.start(daemon.hosts["h2"])
     told([a, b, new], lambda: near(new.rates.get(f), SHARE * 10e9))
-    # One that is no key changes nothing.
+    # An invalid key leaves the previous key in effect.
     for text in ("", "short", "g" * 64, "0" * 65):
         replace(daemon.folder / "all", text)
         run([new], 0.1)

@@ -1,4 +1,4 @@
-"""Answers reach polars, pandas and pyarrow without a copy, and solving leaves the interpreter to other threads."""
+"""Answers reach polars, pandas and pyarrow without a copy, and other Python threads run while the solver works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import subak as sb
 
 
 def random_flows(count: int, link_count: int = 500, hops: int = 4) -> tuple[sb.Network, sb.Rows]:
-    """Flows over distinct links of equal capacity: link ``i`` of a path lies in the ``i``-th share of the links."""
+    """Flows over distinct links of equal capacity: link ``i`` of a path is in the ``i``-th part of the links."""
     network = sb.Network.from_links([{"id": f"l{i}", "capacity": 1e9} for i in range(link_count)])
     share = link_count // hops
     rng = np.random.default_rng(1)
@@ -140,7 +140,7 @@ def test_other_threads_run_while_solving() -> None:
             time.sleep(0.0005)
         thread.join()
         answer, end = solved[0]
-        # The solve itself ends no later than `end` and lasts answer.seconds, all of it without the interpreter.
+        # The solve ends at ``end`` at the latest and takes ``answer.seconds``, in which other threads can run.
         if sum(end - 0.8 * answer.seconds < tick < end - 0.2 * answer.seconds for tick in ticks) >= 3:
             return
     pytest.fail("no other thread ran while the solver did")

@@ -1,4 +1,5 @@
-"""Every unusable input ends with 2 and one line that names file, place, fault and hint; never with a traceback."""
+"""Every invalid input ends with exit status 2 and one line with file, place, problem and hint; never with a
+traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from conftest import COMMAND, ROOT, Ended, Subak
 
 
 def case(**changes: Any) -> dict[str, Any]:
-    """A good case of two links and one flow, with parts replaced."""
+    """A valid case of two links and one flow, with some parts replaced."""
     good = {
         "network": {"links": [{"id": "a", "capacity": "10Gbps"}, {"id": "b", "capacity": 5e9}]},
         "flows": [{"id": "f", "path": ["a", "b"]}],
@@ -39,7 +40,7 @@ TWO_ISLANDS = {
     ]
 }
 
-# name: (the case, what the line must name)
+# Name: the case, and texts that the line must contain.
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown key": (case(polcy={}), ["polcy", "policy"]),
     "unknown key of a flow": (flow(wieght=2), ["flows[0]", "wieght", "weight"]),
@@ -149,7 +150,7 @@ def test_unreadable_standard_input(subak: Subak, name: str) -> None:
 def test_empty_file(subak: Subak, tmp_path: Path) -> None:
     (tmp_path / "case.json").write_bytes(b"")
     refused(subak("solve", tmp_path / "case.json"), str(tmp_path / "case.json"), [])
-    (tmp_path / "case.toml").write_bytes(b"")  # in TOML that is a table without keys: a case without flows
+    (tmp_path / "case.toml").write_bytes(b"")  # An empty document in TOML: a case without flows.
     assert subak("solve", tmp_path / "case.toml").code == 0
 
 
@@ -198,7 +199,7 @@ def test_empty_case(subak: Subak) -> None:
 
 
 def spec(**changes: Any) -> dict[str, Any]:
-    """A good spec, with sections replaced."""
+    """A valid spec, with some sections replaced."""
     good = {
         "network": {"kind": "star", "hosts": 4},
         "workload": {"kind": "poisson", "sizes": "web-search", "load": 0.5},
@@ -389,7 +390,7 @@ def test_names_that_are_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def run(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run([COMMAND, *words], capture_output=True, timeout=60, cwd=tmp_path, check=False)
 
-    # Where such a name can be used, it is shown as it came.
+    # If such a name is usable, messages show it unchanged.
     ended = run("run", "spec.json", "--out", folder / "out")
     assert b"x\xff/out" in ended.stdout, ended.stderr
     for words in ("solve", folder / "case.json"), ("report", folder / "out"):

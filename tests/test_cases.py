@@ -1,4 +1,4 @@
-"""What a case says and nothing uses is refused by name or warned of."""
+"""Keys of a case that nothing uses are refused by name, or cause a warning."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is wrong with an experiment's files is named with the file, the place and the hint; the kinds that there are."""
+"""Errors in an experiment's files name the file, the place and a hint; and the kinds of experiments."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_bound_that_the_paper_does_not_print_is_ours(rule: Rule, published: st
 
 
 def test_what_contradicts_the_paper_is_a_number_of_the_paper() -> None:
-    """A bound of ours may be not met; it contradicts nobody."""
+    """Only a claim with the paper's own numbers can contradict the paper; a bound of this project can only be unmet."""
     ours = [
         f"{e.name} {c.key}"
         for e in catalogue().values()

@@ -1,4 +1,4 @@
-"""Trials on the workers of a Dask scheduler: the bytes of a local run, whatever becomes of workers and the disk."""
+"""Trials on the workers of a Dask scheduler give the bytes of a local run, even if workers die or the disk is full."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ bad.work, c.work = work, bad
 
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[Callable[..., Dask]]:
-    """Makes schedulers, which end with the test."""
+    """A function that starts schedulers, which end with the test."""
     with contextlib.ExitStack() as stack:
 
         def make(**environment: str) -> Dask:
@@ -75,7 +75,7 @@ def dask(tmp_path: Path) -> Iterator[Callable[..., Dask]]:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
-    """A scheduler with two workers, for tests that leave them as they are."""
+    """A scheduler with two workers, for tests that leave both unchanged."""
     made = Dask(tmp_path_factory.mktemp("dask"))
     made.worker()
     made.worker()
@@ -98,7 +98,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The results of the local run."""
+    """Bytes of the results of a local run."""
     out = tmp_path_factory.mktemp("whole") / "out"
     sb.run(SPEC, out)
     return results(out)
@@ -128,7 +128,7 @@ def test_200_trials_with_workers_that_die_and_one_that_comes_late(
             first.wait()
             made.worker()
         if done >= 100 and second.poll() is None:
-            # What is left is the late one's.
+            # The remaining trials are those of the worker that started late.
             second.send_signal(signal.SIGKILL)
             second.wait()
 
@@ -144,7 +144,7 @@ def test_200_trials_with_workers_that_die_and_one_that_comes_late(
 
 
 def test_overhead_a_trial(client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is printed; how large it is depends on the machine."""
+    """Prints the overhead of a trial. It has no limit, since it depends on the machine."""
     tiny = SPEC | {
         "workload": {"kind": "incast", "senders": 2, "size": "1kB"},
         "run": {"duration": "1ms", "seeds": 100},
@@ -194,7 +194,7 @@ def test_files_that_a_spec_names_go_along(client: Client, tmp_path: Path) -> Non
 
 
 def test_a_folder_that_is_half_there(client: Client, whole: bytes, tmp_path: Path) -> None:
-    """A local run began it, in no order; then the spec grew."""
+    """A cluster completes a folder that local runs began, in any order, before the spec was extended."""
     out = tmp_path / "out"
     for trial in (6, 1, 3):
         sb.run(SPEC, out, trial=trial)
@@ -259,7 +259,7 @@ def test_workers_of_another_build_and_without_subak_or_room_get_no_trials(
     assert "it cannot load subak" in ended.err
     assert "No space left" in ended.err
     assert "Traceback" not in ended.err
-    # With one of this build beside them the run comes to its end.
+    # With a worker of this build the run completes.
     made.worker()
     with Client(made.address, set_as_default=False) as client:
         client.wait_for_workers(4, timeout=30)
@@ -334,7 +334,7 @@ def test_ctrl_c(dask: Callable[..., Dask], whole: bytes, spec: Path, tmp_path: P
     made.worker()
     out = tmp_path / "out"
     words = [COMMAND, "run", spec, "--out", out, "--cluster", made.address]
-    # Trials that would last for minutes: their worker lets go of them.
+    # Trials of several minutes: their worker cancels them.
     long = SPEC | {"name": "long", "run": {"duration": "60s", "seeds": 2}}
     (tmp_path / "long.json").write_text(json.dumps(long))
     slow = subprocess.Popen([COMMAND, "run", tmp_path / "long.json", "--out", tmp_path / "long", *words[-2:]])
@@ -386,7 +386,8 @@ def test_nobody_comes(dask: Callable[..., Dask], monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_trial_that_kills_its_workers(dask: Callable[..., Dask], whole: bytes, tmp_path: Path) -> None:
-    """Those that waited behind it are not blamed for it; why another failed is told as its worker told it."""
+    """Trials queued behind the one that kills workers do not fail. The error of another failed trial is the
+    worker's."""
     made = dask(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
     made.worker("--nanny", "--preload", BAD_TRIALS)
     with Client(made.address, set_as_default=False) as client:
@@ -413,7 +414,7 @@ def test_what_is_no_table_of_the_trial_is_not_kept(dask: Callable[..., Dask], wh
 
 
 def test_many_begin_in_one_folder_trial_by_trial(spec: Path, whole: bytes, tmp_path: Path) -> None:
-    """As the jobs of a batch system do."""
+    """Many processes start in one folder, each with one trial, as the jobs of a batch system do."""
     for attempt in range(2):
         out = tmp_path / str(attempt)
         command = [COMMAND, "run", spec, "--out", out, "--jobs", "1", "--trial"]
@@ -445,7 +446,7 @@ def test_a_worker_whose_disk_is_full(dask: Callable[..., Dask], whole: bytes, tm
         assert run.failed == {}
         assert results(tmp_path / "out") == whole
     finally:
-        # The worker is still there.
+        # The worker is still alive.
         subprocess.run(["umount", "-l", disk], check=True)
 
 

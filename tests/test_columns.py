@@ -1,4 +1,5 @@
-"""Flows in columns, of files and frames, are those of a list: the same answers, and the same faults in their places."""
+"""Flows in columns (files and frames) have the same answers, and the same errors at the same places, as a list of
+flows."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ PATHS = [
 
 
 def flows(rng: random.Random, keys: list[str]) -> list[dict[str, Any]]:
-    """Random flows; `keys` says what they may have besides their ends."""
+    """Random flows; `keys` are the keys that flows may have besides their ends."""
     listed = []
     for i in range(rng.randrange(1, 60)):
         if "path" in keys:
@@ -52,7 +53,7 @@ def flows(rng: random.Random, keys: list[str]) -> list[dict[str, Any]]:
 
 
 def told(answer: sb.Answer) -> Any:
-    """All that an answer says, but for the time it took."""
+    """The whole answer, without the time that the solver took."""
     document = json.loads(answer.to_json())
     del document["seconds"]
     return document
@@ -64,7 +65,7 @@ def columns(listed: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def forms(folder: Path, table: pa.Table) -> list[Any]:
-    """The flows of a table, in each form in which columns are taken: as files beside the network, and as frames."""
+    """The flows of a table in each form that is accepted as columns: files beside the network, and frames."""
     parquet, arrow = folder / "flows.parquet", folder / "flows.arrow"
     pa.parquet.write_table(table, parquet, compression="zstd", row_group_size=7)
     pa.feather.write_feather(table, str(arrow))
@@ -305,7 +306,7 @@ def refused(subak: Subak, folder: Path, name: str) -> str:
 
 
 def test_files_that_claim_what_they_do_not_hold(subak: Subak, tmp_path: Path) -> None:
-    """Cases of somebody who had not read the code: the first ended the process by a signal."""
+    """Files whose headers claim more data than they have. The first one once ended the process by a signal."""
     pa.feather.write_feather(pa.table(GOOD), str(tmp_path / "flows.arrow"), compression="uncompressed")
     data = (tmp_path / "flows.arrow").read_bytes()
     offsets = b"".join(n.to_bytes(4, "little") for n in (0, 2, 4, 6))

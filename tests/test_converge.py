@@ -1,4 +1,4 @@
-"""``subak converge``: control messages on a case against the exact rates."""
+"""``subak converge``: control messages on a case converge to the exact rates."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_for_people(subak: Subak) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--scheme", "dctcp"], ["dctcp", "s-perc"]),  # it lives on queues
+        (["--scheme", "dctcp"], ["dctcp", "s-perc"]),  # Such a scheme needs queues.
         (["--scheme", "s-prec"], ["s-prec", "s-perc"]),
         (["--scheme", "s-perc", "--drop", "2"], ["drop", "2"]),
         (["--scheme", "s-perc", "--max-rounds", "nan"], ["max_rounds", "nan"]),

@@ -1,4 +1,4 @@
-"""docs/coverage.py: how often intervals hold the truth, in small; and the table that states it."""
+"""docs/coverage.py on few samples: how often intervals contain the true value; and the table in the docs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def coverage() -> ModuleType:
 
 
 def test_no_interval_falls_short(coverage: ModuleType) -> None:
-    """Of 150 draws at 95%, 88% and fewer come with a probability below 0.1%."""
+    """With a coverage of 95%, 88% or less of 150 samples has a probability below 0.1%."""
     short = {(row, n): held for row in coverage.ROWS for n in (3, 10) if (held := coverage.coverage(row, n, 150)) < 88}
     ends = {f"ratio of {q}s": n for q, n in coverage.TAILS.items()} | coverage.TAILS
     short |= {(row, n): held for row, n in ends.items() if (held := coverage.coverage(row, n, 150)) < 88}
@@ -23,7 +23,7 @@ def test_no_interval_falls_short(coverage: ModuleType) -> None:
 
 
 def test_an_interval_that_is_too_narrow_shows(coverage: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cox's arms left out, means of heavy tails hold the truth in some 75%."""
+    """Without Cox's interval, only about 75% of the intervals of heavy-tailed means contain the true mean."""
     monkeypatch.setattr(coverage.stats, "MANY", 0)
     assert coverage.coverage("mean, heavy tail", 10, 150) < 85
 

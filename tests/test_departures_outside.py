@@ -1,5 +1,6 @@
-"""Queues before plain links, by a reader who had not read the simulator: each link as a sum over its packets in exact
-fractions, and what an engine that woke links for each departure had counted."""
+"""Queues of FIFO links against an independent model, written without the simulator's code: a link is a sum over its
+packets in exact fractions. Also compares counts of events with those of an engine that had an event for each
+departure."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ import subak
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 Rows = list[dict[str, Any]]
-# A packet on its way: when it comes in ns, flow, segment, bytes.
+# An arriving packet: time in ns, flow, segment, bytes.
 Coming = tuple[int, int, int, int]
 
 
@@ -32,20 +33,22 @@ def simulate(spec: dict[str, Any], out: Path, threads: int = 1, **measure: objec
 
 @dataclass
 class Link:
-    """First in, first out. A packet takes its bytes times that of one byte, which is whole 1024ths of a picosecond.
-    The link goes on to the next at the exact time; what others see of it is rounded up to nanoseconds."""
+    """A FIFO link. Times of transmission are whole 1024ths of a picosecond per byte.
+
+    Transmissions end at exact times; other components see these times rounded up to ns.
+    """
 
     bps: int
     delay: int
     buffer: int
-    # From when on it has which other capacity.
+    # Changes of the capacity: time in ns, and bit/s.
     changes: list[tuple[int, int]] = field(default_factory=list)
-    # Coming, start in ns, exact start, exact time on the wire, bytes.
+    # For each packet: arrival and start in ns, exact start, exact time on the wire, bytes.
     carried: list[tuple[int, int, Fraction, Fraction, int]] = field(default_factory=list)
     events: Counter[tuple[int, str, int, int]] = field(default_factory=Counter)
     drops: int = 0
     peak: int = 0
-    # A packet came in the very nanosecond in which another left or came.
+    # Whether a packet arrived in the same ns in which another one left or arrived.
     ties: bool = False
 
     def waiting(self, time: int) -> int:
@@ -80,7 +83,7 @@ class Link:
         )
 
 
-# Seeds, and how long a link's delay is: round trips of 2 us to 20 ms.
+# By seed, the delay of a link in ns, for RTTs of 2 us to 20 ms.
 DELAYS = {1: 1, 3: 1_700, 4: 20_000, 6: 3_300_000, 8: 900, 15: 300_000, 18: 7_000}
 
 
@@ -90,7 +93,7 @@ def test_bursts_over_links_in_a_row(seed: int, tmp_path: Path) -> None:
     delay = DELAYS[seed]
     hosts = 1 + seed % 3
     slowest = int(draw.choice([0.3e9, 1e9, 3.7e9, 9e9]) * draw.uniform(0.9, 1.1))
-    # Acknowledgements come back after the end: what is dropped is not sent again.
+    # ACKs return after the end: dropped packets are not retransmitted.
     lossy = seed % 2 == 0
     ways = [f"h{host}->s0" for host in range(hosts)] + ["s0->s1", "s1->d"]
     links = {
@@ -184,7 +187,7 @@ COLUMNS = [*OF_FLOWS, *OF_LINKS]
 
 
 def grid() -> dict[str, Any]:
-    """All that happens, happens at multiples of the 1200 ns of a packet: capacities, links down, restarts, samples."""
+    """All events are at multiples of 1200 ns, the time of a packet: capacity changes, links down, restarts, samples."""
     flows = [
         {"src": f"h{n % 4}", "dst": "h4", "size": 1446 * (3 + n), "start": f"{1200 * (n // 3)}ns"} for n in range(30)
     ]
@@ -220,7 +223,7 @@ def grid() -> dict[str, Any]:
 
 
 def gaps() -> dict[str, Any]:
-    """Flows that start at powers of two of nanoseconds, and timeouts of seconds, over links of 1 ns and of 20 ms."""
+    """Flows that start at powers of two of ns, and RTOs of seconds, over links with delays from 1 ns to 20 ms."""
     flows = [
         {"src": f"h{n % 2}", "dst": f"h{2 + n % 3 % 2}", "size": 20_000, "start": f"{2**n + n % 3 - 1}ns"}
         for n in range(1, 35)
@@ -249,7 +252,7 @@ def gaps() -> dict[str, Any]:
 
 
 def crowd() -> dict[str, Any]:
-    """Two thousand flows to one link, half of which stop while packets wait, over several paths."""
+    """Two thousand flows to one link over several paths. Half of the flows stop while packets are queued."""
     flows: Rows = [
         {"src": f"h{n % 8}", "dst": "h8", "size": 4000} | ({"stop": f"{1 + 40 * n}ns"} if n % 2 else {})
         for n in range(2000)
@@ -279,7 +282,7 @@ def crowd() -> dict[str, Any]:
     }
 
 
-# What an engine counted that had an event for each departure from each link, and kept what waits at one that is down:
+# Counts of an engine that had an event for each departure from each link, and that stored the queue of a failed link:
 # events and packets of each scheme, rows.
 BEFORE = {
     "grid": ([(3169, 2174), (3155, 2156), (3196, 2169), (5027, 2204)], "17f1df94aa5d8886"),

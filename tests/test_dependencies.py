@@ -1,4 +1,4 @@
-"""Libraries come from the registry, under the licenses that deny.toml allows."""
+"""Third-party libraries come from the registry, under licenses that deny.toml allows."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def test_the_locked_versions_take_the_oldest_python() -> None:
 
 
 def _is_allowed(expression: str, allowed: list[str]) -> bool:
-    """Of an SPDX expression: each part of an AND has an allowed one among its ORs. `/` is an old way to write OR."""
+    """Whether an SPDX expression is allowed: each part of its AND has an allowed license among its ORs. `/` is an
+    old form of OR."""
     parts = [re.findall(r"[\w.+-]+", part) for part in re.sub(r"\s*/\s*", " OR ", expression).split(" AND ")]
     return all(set(part) & set(allowed) for part in parts)

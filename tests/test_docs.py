@@ -1,4 +1,4 @@
-"""The documentation builds without a warning, and leaves nothing out."""
+"""The documentation builds without warnings, and covers every scheme, experiment and command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from subak.repro import catalogue
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built once for all processes of a test run."""
+    """The documentation site, built once for all processes of a test run."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "docs"
     folder.mkdir(exist_ok=True)
@@ -35,14 +35,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _build(folder: Path) -> None:
     shutil.rmtree(folder / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated", "__pycache__"))
-    # Pages show examples, which lie beside them.
+    # Pages include the examples, so that these must be beside them.
     (folder / "examples").unlink(missing_ok=True)
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "python").unlink(missing_ok=True)
     (folder / "python").symlink_to(ROOT / "python")
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", folder / "docs", folder / "site"]
     done = subprocess.run(build, capture_output=True, text=True, timeout=300)
-    # Warnings are errors. Kernels of notebooks have something to say all the same.
+    # Warnings are errors; kernels of notebooks write to standard error all the same.
     assert done.returncode == 0, done.stderr
 
 
@@ -93,6 +93,17 @@ def test_the_manual_page_is_that_of_the_command() -> None:
     assert (done.stdout.strip(), done.stderr) == ("True", ""), "`make man` writes it"
 
 
+def test_the_tables_of_keys_are_those_of_the_declarations() -> None:
+    program = """
+import keys
+for page in keys.PAGES:
+    text = page.read_text()
+    assert keys.BLOCK.search(text), page
+    assert keys.written(text) == text, f"{page.name}: docs/keys.py writes it"
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT / "docs", check=True)
+
+
 def test_one_page_a_part(site: Path) -> None:
     for part in _subak.parts():
         page = (site / f"generated/{part['role']}s/{part['name']}.html").read_text()
@@ -114,7 +125,7 @@ def test_equations_need_no_script(site: Path) -> None:
 
 
 WIDEST = 88
-"""Characters of a line of code: what a page shows without scrolling."""
+"""Largest number of characters in a line of code, which a page shows without scrolling."""
 
 
 def test_no_line_of_code_is_cut_off() -> None:
@@ -137,7 +148,7 @@ def test_notes_are_of_something_that_there_is() -> None:
 
 
 def test_the_map_of_the_crates_is_true() -> None:
-    """The table of crates has every crate with what it uses of the others."""
+    """The table of crates in the architecture page has every crate, with its dependencies in the workspace."""
     text = (ROOT / "docs/architecture.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \| ([^|]+) \|$", text, flags=re.MULTILINE))
     crates = {path.parent.name: tomllib.loads(path.read_text()) for path in (ROOT / "crates").glob("*/Cargo.toml")}

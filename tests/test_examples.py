@@ -1,4 +1,4 @@
-"""What the documentation and the examples show runs as it stands."""
+"""Examples and the code in the documentation run unchanged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs that are broken at random, and those that grow: each is read or refused with its place, and soon.
+"""Randomly broken programs, and very large ones: each is read, or refused with its place, in a short time.
 
-``SUBAK_FIT_BROKEN=10000 pytest tests/test_fit_broken.py`` breaks more of them.
+``SUBAK_FIT_BROKEN=10000 pytest tests/test_fit_broken.py`` tries more of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = ["", "0", "-1", "99999999999", "{", "}", "hdr", "meta", "apply", "exit",
 
 
 def refused_or_read(data: bytes, file: str) -> bool:
-    """Whether it is refused; any other exception fails the test."""
+    """Whether a program is refused; any exception other than ``InputError`` fails the test."""
     try:
         program_file.read(data, file)
     except InputError:

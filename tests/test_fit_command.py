@@ -1,4 +1,4 @@
-"""`subak fit` as people run it: answers, pictures, exit codes, and input that cannot be used."""
+"""The command `subak fit`: answers, pictures, exit statuses, and invalid input."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_unusable_switches_say_what_is_wrong(text: str, said: str) -> None:
 
 
 def test_any_pipeline_can_be_described(tmp_path: Path, subak: Subak) -> None:
-    """Two branches of different length, which no numbering by depth describes."""
+    """A pipeline with two branches of different length, which depths alone cannot describe."""
     text = """
         schema = 1
         name = "branches"
@@ -240,7 +240,7 @@ def test_what_is_wrong_with_the_input_is_json_for_tools(subak: Subak, tmp_path: 
 
 
 def test_the_time_limit_holds_for_all_of_it(subak: Subak, tmp_path: Path) -> None:
-    """400 tables that RMT has no room for, and what stands in the way; with much to spare for slow machines."""
+    """400 tables that do not fit into RMT, with the explanation why; the limit has a large margin for slow machines."""
     tables = [table(f"t{k}", match=[{"width": 20 + k % 60, "kind": "exact"}], entries=1000 + 7 * k) for k in range(400)]
     pairs = [[f"t{k}", f"t{k + 3 + k % 7}"] for k in range(0, 380, 2)]
     path = written(tmp_path, {"tables": tables, "dependencies": {"match": pairs}})

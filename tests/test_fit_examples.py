@@ -1,4 +1,5 @@
-"""The P4 programs in ``examples/p4``: each is read as it stands, and fits RMT or is refused for what RMT has not."""
+"""The P4 programs in ``examples/p4``: each is read unchanged, and fits RMT or is refused for a resource that RMT
+lacks."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ STAGES = {
     "flowlets": 6,
 }
 TOO_MANY_FIELDS = ("telemetry", "source_routing", "link_monitor")
-"""A shift of a stack of headers writes more fields than a stage of RMT can."""
+"""Programs in which a shift of a header stack writes more fields than a stage of RMT can."""
 
 
 def read(name: str) -> Program:
@@ -81,7 +82,8 @@ def test_meters_hashes_and_registers_tie_tables() -> None:
     ("name", "stages"), [("l3dc", 7), ("l2l3-simple", 19), ("l2l3-mtag", 19), ("l2l3-complex", 16)]
 )
 def test_an_independent_formulation_finds_no_fewer_stages(name: str, stages: int) -> None:
-    """That so many do, the validator has confirmed; ``fit_highs.py PROGRAM STAGES`` finds it for each in 1 to 15 s."""
+    """One stage less is infeasible by ``fit_highs.py``, in 1 to 15 s; the validator has confirmed that ``stages``
+    suffice."""
     script = Path(__file__).parent / "fit_highs.py"
     ended = subprocess.run([sys.executable, script, name, str(stages - 1)], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "no"

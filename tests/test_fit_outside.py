@@ -1,4 +1,4 @@
-"""Programs as people write them, and input that is no program: what `subak fit` reads, orders and refuses."""
+"""`subak fit` on programs in the style of users, and on invalid input: what it reads, derives and refuses."""
 
 import json
 import os
@@ -43,14 +43,14 @@ def program(tables="", body="", late="", late_body="", top="", controls=""):
 
 
 def table(name, key, action):
-    """A table with this key whose one action has this body."""
+    """A table with this key, whose one action has this body."""
     keys = f"key = {{ {key}; }}" if key else ""
     actions = f"actions = {{ {name}_x; NoAction; }}"
     return f"action {name}_x() {{ {action} }} table {name} {{ {keys} {actions} size = 64; }}\n"
 
 
 def fit(folder, text, *options, name="case.p4"):
-    """Run the command on this text: the exit code, the document, and what it says on standard error."""
+    """Runs the command on this text; returns exit status, document and standard error."""
     path = folder / name
     path.write_text(text)
     run = subprocess.run(
@@ -75,23 +75,23 @@ def fit(folder, text, *options, name="case.p4"):
 
 
 def dependencies(folder, text, **more):
-    """Each pair of tables with the kind of its dependency."""
+    """Kind of the dependency of each pair of tables."""
     code, answer, _ = fit(folder, text, **more)
     assert code == 0, answer
     return {(d["before"], d["after"]): d["kind"] for d in answer["dependencies"]}
 
 
 def demand(found, *wanted):
-    """Each wanted dependency is there, of this kind or a stricter one."""
+    """Fails unless each wanted dependency exists, of this kind or a stricter one."""
     missing = [w for w in wanted if RANK.get(found.get(w[:2]), -1) < RANK[w[2]]]
     assert not missing, (missing, found)
 
 
-# --- these hold ---
+# --- Tests that passed when they were written ---
 
 
 def test_slices_concatenation_choices(tmp_path):
-    """A part of a field, two fields strung together and a choice by a condition depend on all that they look at."""
+    """A slice, a concatenation and a conditional expression depend on all fields that they read."""
     found = dependencies(
         tmp_path,
         program(
@@ -106,7 +106,7 @@ def test_slices_concatenation_choices(tmp_path):
 
 
 def test_validity_and_whole_headers(tmp_path):
-    """A header made valid or invalid is met by who tests it; a header assigned writes its fields and validity."""
+    """Setting a header's validity precedes tests of validity; assignment of a header writes its fields and validity."""
     found = dependencies(
         tmp_path,
         program(
@@ -121,7 +121,7 @@ def test_validity_and_whole_headers(tmp_path):
 
 
 def test_port_drop_and_exit_reach_egress(tmp_path):
-    """What tells the queue in ingress comes before what matches the port in egress, also past an exit."""
+    """Ingress writes for the traffic manager precede a table that matches the egress port, even after an exit."""
     found = dependencies(
         tmp_path,
         program(
@@ -135,7 +135,7 @@ def test_port_drop_and_exit_reach_egress(tmp_path):
 
 
 def test_registers_hashes_meters_random(tmp_path):
-    """Each of these looks at its index and inputs, and writes its result."""
+    """Registers, hashes, meters and random numbers read their index and inputs, and write their result."""
     found = dependencies(
         tmp_path,
         program(
@@ -160,7 +160,7 @@ def test_registers_hashes_meters_random(tmp_path):
 
 
 def test_stack_by_an_index_that_the_packet_tells(tmp_path):
-    """Writing to a header of a stack that only the packet tells is writing to each of them."""
+    """A write to a header of a stack with an index from the packet counts as a write to every header."""
     found = dependencies(
         tmp_path,
         program(
@@ -174,7 +174,8 @@ def test_stack_by_an_index_that_the_packet_tells(tmp_path):
 
 
 def test_switch_sub_control_and_inout(tmp_path):
-    """The branch of a switch waits for its table; operands of a sub-control and of an action are written back."""
+    """The branch of a switch depends on its table; output operands of a sub-control and of an action are written
+    back."""
     found = dependencies(
         tmp_path,
         program(
@@ -190,7 +191,7 @@ def test_switch_sub_control_and_inout(tmp_path):
 
 
 def test_macros_and_nested_conditions(tmp_path):
-    """Macros that make tables, and branches of the preprocessor inside others, are worked out first."""
+    """Macros that contain tables, and nested branches of the preprocessor, are expanded first."""
     found = dependencies(
         tmp_path,
         program(
@@ -227,7 +228,7 @@ junk
 
 
 def test_what_an_editor_or_another_preprocessor_leaves(tmp_path):
-    """A byte order mark, and the line markers of ``cpp -E``."""
+    """A byte order mark of an editor, and the line markers of ``cpp -E``, are accepted."""
     plain = program(table("t0", ETH, "meta.a = 1;"), "t0.apply();")
     marked = '\ufeff# 1 "case.p4"\n#line 7 "case.p4"\n' + plain
     want, found = fit(tmp_path, plain), fit(tmp_path, marked)
@@ -248,13 +249,13 @@ def test_what_an_editor_or_another_preprocessor_leaves(tmp_path):
     ids=["nested", "long-name", "includes-itself", "recursion", "two-tables-of-a-name", "loop"],
 )
 def test_unusable_programs(tmp_path, text):
-    """What cannot be read ends with 2 and a document that says what is wrong."""
+    """An unreadable program ends with exit status 2 and a document with the error."""
     code, answer, _ = fit(tmp_path, text)
     assert code == 2
     assert answer["error"]["what"]
 
 
-# --- these failed when they were written ---
+# --- Tests that failed when they were written ---
 
 GIVE = "bit<16> give(in bit<16> x, out bit<16> y) { y = x; return x; }"
 
@@ -269,7 +270,7 @@ GIVE = "bit<16> give(in bit<16> x, out bit<16> y) { y = x; return x; }"
     ids=["assigned", "condition", "index"],
 )
 def test_function_with_a_value_writes_its_out_operand(tmp_path, action):
-    """A function used for its value that also writes its operands is refused: its writes are not dropped."""
+    """A function whose value is used and that also writes operands is refused, since its writes would be ignored."""
     code, _, said = fit(
         tmp_path,
         program(
@@ -283,7 +284,7 @@ def test_function_with_a_value_writes_its_out_operand(tmp_path, action):
 
 
 def test_function_in_a_condition_writes_its_out_operand(tmp_path):
-    """The same in a condition of the control."""
+    """Such a function is also refused in a condition of the control."""
     code, _, said = fit(
         tmp_path,
         program(
@@ -297,7 +298,7 @@ def test_function_in_a_condition_writes_its_out_operand(tmp_path):
 
 
 def test_recursive_function_is_refused(tmp_path):
-    """A function that calls itself is refused, though only its value is used."""
+    """A function that calls itself is refused, even if only its value is used."""
     code, _, _ = fit(
         tmp_path,
         program(
@@ -310,7 +311,7 @@ def test_recursive_function_is_refused(tmp_path):
 
 
 def test_function_writes_only_what_it_assigns(tmp_path):
-    """A function that lowers one field of a struct writes that field alone, and t1 waits for it."""
+    """A function that decrements one field of a struct writes only that field, so that t1 depends on it."""
     found = dependencies(
         tmp_path,
         program(
@@ -323,7 +324,7 @@ def test_function_writes_only_what_it_assigns(tmp_path):
 
 
 def test_two_applications_have_their_own_variables(tmp_path):
-    """Each instance of a control has variables of its own: two stages do."""
+    """Each instance of a control has its own variables, so that two stages suffice."""
     code, answer, _ = fit(
         tmp_path,
         program(
@@ -340,7 +341,7 @@ def test_two_applications_have_their_own_variables(tmp_path):
 
 
 def test_field_list_is_looked_at(tmp_path):
-    """What a resubmit keeps by @field_list is named in a note."""
+    """A note names the fields that a resubmit preserves by @field_list."""
     code, answer, _ = fit(
         tmp_path,
         program(
@@ -354,7 +355,7 @@ def test_field_list_is_looked_at(tmp_path):
 
 
 def test_default_action_with_a_field_as_operand(tmp_path):
-    """A default action's data is constant."""
+    """A field as data of a default action is refused: default data is constant."""
     code, _, _ = fit(
         tmp_path,
         program(
@@ -367,13 +368,13 @@ def test_default_action_with_a_field_as_operand(tmp_path):
 
 
 def test_number_of_5000_digits(tmp_path):
-    """A number of 5000 digits is refused, not a traceback."""
+    """A number of 5000 digits is refused without a traceback."""
     code, _, _ = fit(tmp_path, program(table("t0", ETH, "meta.w = %s;" % ("9" * 5000)), "t0.apply();"))
     assert code == 2
 
 
 def test_name_that_is_no_text(tmp_path):
-    """A name that is no text is refused."""
+    """A name with a lone surrogate, which is no text, is refused."""
     code, _, _ = fit(
         tmp_path,
         '{"name": "x", "tables": [{"name": "\\ud800", "match": [{"width": 8, "kind": "exact"}], "entries": 5}],'
@@ -384,29 +385,29 @@ def test_name_that_is_no_text(tmp_path):
 
 
 def test_too_many_workers(tmp_path):
-    """A number of threads that the solver does not take is refused."""
+    """A number of threads above the solver's limit is refused or reduced; it causes no traceback."""
     code, _, _ = fit(tmp_path, program(table("t0", ETH, ""), "t0.apply();"), "--workers", "99999999")
     assert code in (0, 2)
 
 
 def test_negative_pop(tmp_path):
-    """A stack is popped by one header or more."""
+    """Only a positive number of headers can be popped from a stack."""
     code, _, _ = fit(tmp_path, program(table("t0", ETH, "hdr.tags.pop_front(-1);"), "t0.apply();"))
     assert code == 2
 
 
-# --- what is no valid P4 ---
+# --- Invalid P4 ---
 
 INGRESS = "control I(inout H hdr, inout M meta, inout standard_metadata_t std)"
 
 
 def run_by_t0(action, **more):
-    """A program whose one table has an action of this body."""
+    """A program with one table, whose action has this body."""
     return program(table("t0", ETH, action), "t0.apply();", **more)
 
 
 def with_entry(kind, value):
-    """A program whose one table has a constant entry."""
+    """A program with one table, which has a constant entry."""
     entry = f"const entries = {{ {value}: NoAction(); }}"
     return program(
         f"table t0 {{ key = {{ hdr.ip.ttl: {kind}; }} actions = {{ NoAction; }} {entry} }}",
@@ -415,7 +416,7 @@ def with_entry(kind, value):
 
 
 def with_index(index):
-    """A program that counts at this index."""
+    """A program that increments a counter at this index."""
     return program(
         f"counter(4, CounterType.bytes) n; {table('t0', ETH, f'n.count({index});')}",
         "t0.apply();",
@@ -440,7 +441,7 @@ TWICE = {
 
 @pytest.mark.parametrize("text", TWICE.values(), ids=TWICE)
 def test_two_of_one_name(tmp_path, text):
-    """Two things of one name, or one thing in two places, are refused."""
+    """Two declarations of one name, and one object in two places, are refused."""
     code, answer, _ = fit(tmp_path, text)
     assert code == 2
     assert answer["error"]["line"]
@@ -475,7 +476,7 @@ INVALID = {
 
 @pytest.mark.parametrize("text", INVALID.values(), ids=INVALID)
 def test_invalid_p4(tmp_path, text):
-    """What the language does not allow ends with 2 and its line."""
+    """Code that P4 does not allow ends with exit status 2 and the line of the error."""
     code, answer, _ = fit(tmp_path, text)
     assert code == 2
     assert answer["error"]["line"]
@@ -497,14 +498,14 @@ VALID = {
 
 @pytest.mark.parametrize("text", VALID.values(), ids=VALID)
 def test_valid_p4(tmp_path, text):
-    """What is like these and allowed is read."""
+    """Code that resembles the invalid code, but is allowed, is read."""
     code, _, said = fit(tmp_path, text)
     assert code == 0, said
 
 
 @pytest.mark.parametrize("how", ["action", "control"])
 def test_part_of_a_field_as_operand(tmp_path, how):
-    """A part of a field handed over to be written is a write of that field, which it also reads."""
+    """A slice as output operand is a write to the whole field, which also reads the field."""
     set_x = "action set(inout bit<8> x) { x = 1; } S() s;"
     first, apply = ("set(meta.w[7:0]);", "") if how == "action" else ("meta.b = 1;", "s.apply(meta.w[7:0]);")
     found = dependencies(
@@ -519,7 +520,7 @@ def test_part_of_a_field_as_operand(tmp_path, how):
     demand(found, ("t0", writer, "action"), (writer, "t2", "match"))
 
 
-# --- messages, and answers that are checked ---
+# --- Messages, and checks of answers ---
 
 SAID = {
     "missing-semicolon": (run_by_t0("meta.a = 1\nmeta.b = 2;"), "close what stands before it with ;"),
@@ -536,7 +537,7 @@ SAID = {
 
 @pytest.mark.parametrize(("text", "wanted"), SAID.values(), ids=SAID)
 def test_what_is_said(tmp_path, text, wanted):
-    """The message has a line, and the true reason or a hint that helps."""
+    """The message has a line, and the true reason or a useful hint."""
     started = time.monotonic()
     code, answer, said = fit(tmp_path, text)
     assert code == 2
@@ -546,7 +547,7 @@ def test_what_is_said(tmp_path, text, wanted):
 
 
 def test_conditions_of_the_preprocessor(tmp_path):
-    """Shifts, macros and questions for macros that are not there have their values."""
+    """Shifts, macros and ``defined`` of missing macros have their values in conditions of the preprocessor."""
     text = "#define F(x) ((x) << 3)\n#if F(2) == 16 && !defined(G) && 1 << 62 > 0\n#else\njunk\n#endif\n"
     code, _, said = fit(tmp_path, text + run_by_t0(""))
     assert code == 0, said
@@ -556,7 +557,7 @@ def test_conditions_of_the_preprocessor(tmp_path):
 @pytest.mark.parametrize("options", [("--json",), ()], ids=["json", "text"])
 @pytest.mark.parametrize("program", ["fig6.8", "nothing.p4"])
 def test_output_that_is_full(tmp_path, program, options):
-    """An output without room ends in one line, with 2."""
+    """Output to a full disk ends with one line and exit status 2."""
     command = [sys.executable, "-c", "from subak.cli import main; main()", "fit", program, "--switch", "toy-rmt"]
     with open("/dev/full", "w") as full:
         run = subprocess.run(
@@ -572,7 +573,7 @@ def test_output_that_is_full(tmp_path, program, options):
     [("stages", 7), ("stages", "1"), ("program", "other"), ("switch", "flexpipe"), ("blocks", 10**400)],
 )
 def test_check_of_an_answer_that_says_otherwise(tmp_path, key, value):
-    """An answer whose own fields are not what its placement comes to is no valid one."""
+    """An answer whose own values differ from those of its placement is invalid."""
     text = run_by_t0("meta.a = 1;")
     _, answer, _ = fit(tmp_path, text)
     path = tmp_path / "answer.json"
@@ -585,7 +586,7 @@ def test_check_of_an_answer_that_says_otherwise(tmp_path, key, value):
 
 
 def test_tables_of_instances_have_names_of_one_form(tmp_path):
-    """Of tables that share a name, each is called with its instance."""
+    """Tables of the same name get the instance's name as prefix."""
     code, answer, _ = fit(
         tmp_path,
         program(
@@ -606,13 +607,13 @@ SET_B = {"op": "assign", "parameters": [{"type": "field", "value": ["m", "b"]}, 
 
 
 def action(number, *primitives, name="", data=0):
-    """An action of bmv2's JSON."""
+    """An action in bmv2's JSON."""
     held = [{"name": f"d{k}", "bitwidth": 16} for k in range(data)]
     return {"name": name or f"x{number}", "id": number, "runtime_data": held, "primitives": list(primitives)}
 
 
 def bmv2(*actions, **top):
-    """A document in which t1 runs the first action, and t2, which matches m.a, the last one."""
+    """A document in which t1 runs the first action, and t2, which matches m.a, runs the last one."""
     tables = [
         {
             "name": f"t{k + 1}",
@@ -634,29 +635,29 @@ def bmv2(*actions, **top):
 
 
 def with_data(kind, number):
-    """An action of one piece of data, which is handed over as this kind and number."""
+    """An action with one item of data, used as an operand of this kind and number."""
     given = [SET_A["parameters"][0], {"type": kind, "value": number}]
     return action(0, {"op": "assign", "parameters": given}, data=1)
 
 
 def jumping(op, to, *before):
-    """An action that jumps to the primitive of this number."""
+    """An action that jumps to the primitive with this number."""
     return action(0, {"op": op, "parameters": [*before, {"type": "hexstr", "value": hex(to)}]}, SET_B)
 
 
 def bound_to(table, array="meter_arrays"):
-    """A direct meter that is bound to a table only by its own word."""
+    """A direct meter that only its own ``binding`` connects to a table."""
     return {array: [{"name": "d", "id": 0, "is_direct": True, "binding": table, "result_target": ["m", "a"]}]}
 
 
 def test_meter_bound_by_its_own_word(tmp_path):
-    """A direct meter that its binding alone ties to a table makes that table write its result."""
+    """A table writes the result of a direct meter that only the meter's ``binding`` connects to it."""
     document = json.dumps(bmv2(action(0, SET_B), action(1, SET_B), **bound_to("t1")))
     demand(dependencies(tmp_path, document, name="case.json"), ("t1", "t2", "match"))
 
 
 def test_action_of_an_entry(tmp_path):
-    """An action that only a constant entry runs writes as well."""
+    """An action that only a constant entry runs counts as a writer too."""
     document = bmv2(action(0, SET_B), action(2, SET_A), action(1, SET_B))
     entry = {"match_key": [], "action_entry": {"action_id": 2, "action_data": []}}
     document["pipelines"][0]["tables"][0]["entries"] = [entry]
@@ -674,7 +675,7 @@ def test_action_of_an_entry(tmp_path):
     ids=["data", "jump-to-the-next", "jump-to-the-end", "jump-if-zero"],
 )
 def test_good_bmv2(tmp_path, first):
-    """Action data that is there, and jumps forward, are read."""
+    """Existing action data and forward jumps are accepted."""
     code, _, said = fit(tmp_path, json.dumps(bmv2(first, action(1, SET_B))), name="case.json")
     assert code == 0, said
 
@@ -694,14 +695,14 @@ def test_good_bmv2(tmp_path, first):
     ids=["binding", "one-id", "data", "negative-data", "local", "jump-back", "jump-out", "writes-a-number"],
 )
 def test_refused_bmv2(tmp_path, document, place):
-    """What such a document cannot mean is refused with its place."""
+    """An inconsistent document is refused with the place of the error."""
     code, answer, _ = fit(tmp_path, json.dumps(document), name="case.json")
     assert code == 2
     assert place in answer["error"]["place"]
 
 
 def test_names_beside_ids_of_actions(tmp_path):
-    """A table whose names of actions are not those of its ids is refused."""
+    """A table whose action names differ from those of its action ids is refused."""
     document = bmv2(action(0, SET_A), action(1, SET_B))
     document["pipelines"][0]["tables"][0]["action_ids"] = [1]
     code, answer, _ = fit(tmp_path, json.dumps(document), name="case.json")
@@ -710,7 +711,7 @@ def test_names_beside_ids_of_actions(tmp_path):
 
 
 def test_old_bmv2_with_two_actions_of_a_name(tmp_path):
-    """Older JSON names actions: a name of two of them says neither."""
+    """Older JSON refers to actions by name: a name of two actions is ambiguous and refused."""
     document = bmv2(action(0, SET_A, name="x"), action(1, SET_B, name="x"))
     for one in document["pipelines"][0]["tables"]:
         del one["action_ids"]

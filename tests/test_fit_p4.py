@@ -1,4 +1,4 @@
-"""The part of P4-16 that is read: what depends on what, what runs, and what is refused with its place."""
+"""The supported part of P4-16: dependencies, execution, and refusals with their place."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_a_p4_program_that_cannot_be_read_ends_the_command_with_2(subak: Subak, 
 
 
 def test_figure_6_4_as_far_as_the_text_tells() -> None:
-    """Section 6.2.1: what it says of the program's tables, edge by edge."""
+    """Dependencies of the L2/L3 program, edge by edge, as far as section 6.2.1 of the PERC thesis states them."""
     found = {(d.before, d.after): d.kind for d in program_file.load("l2l3").dependencies}
     assert found["unicast_routing", "switching"] == "match"
     assert found["source_mac", "unicast_routing"] == "reverse-match"
@@ -430,7 +430,7 @@ def test_bmv2_json_is_read() -> None:
 
 @pytest.mark.parametrize(("size", "held", "want"), [(1024, 3, 3), (1024, 0, 1024), (1024, None, 1024), (64, 3, 64)])
 def test_constant_entries_of_bmv2_json_are_the_size_of_their_table(size: int, held: int | None, want: int) -> None:
-    """As in P4: without a size of its own, which p4c writes as 1024, a table has its constant entries."""
+    """A table without a size, for which p4c writes 1024, has the size of its constant entries, as in P4."""
     document = json.loads(json.dumps(BMV2))
     table = document["pipelines"][0]["tables"][0]
     entry = {"match_key": [], "action_entry": {"action_id": table["action_ids"][0], "action_data": []}}

@@ -1,4 +1,5 @@
-"""P4 that p4c accepts: macros of the compiler, declarations outside of controls, defaults; -D and -I."""
+"""P4 that p4c accepts, too: macros of the compiler, declarations outside of controls, defaults, and options -D and
+-I."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def test_defines_are_refused_where_they_mean_nothing(subak: Subak, tmp_path: Pat
 
 
 def test_included_files_are_found_in_the_folders_named(subak: Subak, tmp_path: Path) -> None:
-    """By ``"..."`` and by ``<...>``, through files that are included themselves, and the program's own folder first."""
+    """Includes by ``"..."`` and ``<...>``, also from included files; for ``"..."`` the program's own folder comes
+    first."""
     for folder, size in (("program", 1), ("first", 2), ("second", 3)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "size.p4").write_text(f"#define SIZE {size}\n")
@@ -87,7 +89,7 @@ def test_included_files_are_found_in_the_folders_named(subak: Subak, tmp_path: P
         return only.entries
 
     assert entries('#include "size.p4"') == 1
-    # A name in brackets is looked for in the folders that were named, and not beside the program.
+    # Names in brackets are searched in the ``-I`` folders, not beside the program.
     assert entries("#include <size.p4>") == 2
     with pytest.raises(InputError, match=r"line 1: <size.p4> is not among what is known; .* with -I"):
         program_file.load(str(file))

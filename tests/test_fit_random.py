@@ -1,6 +1,6 @@
-"""Random programs with every construct that is read: their dependency graphs against walking every path.
+"""Dependency graphs of random programs with every supported construct, against enumeration of every path.
 
-``SUBAK_FIT_PROGRAMS=3000 pytest tests/test_fit_random.py`` draws more of them.
+``SUBAK_FIT_PROGRAMS=3000 pytest tests/test_fit_random.py`` tries more programs.
 """
 
 from __future__ import annotations

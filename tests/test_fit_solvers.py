@@ -1,4 +1,4 @@
-"""`subak fit`'s solvers: worked examples of the thesis, and small programs against trying all."""
+"""`subak fit`'s solvers on worked examples of the PERC thesis, and against exhaustive search on small programs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_tables_over_what_a_stage_matches_bound_the_stages() -> None:
 
 @pytest.mark.parametrize("objective", ["stages", "latency"])
 def test_what_the_objective_leaves_open_is_small_too(objective: str) -> None:
-    """A table of 256 entries lies in one stage, whatever the stages of the large one leave room for."""
+    """A table of 256 entries uses one stage, even if the stages for a large table leave space in several."""
     rows = [("large", 128, "ternary", 30_000), ("small", 32, "exact", 256), ("other", 32, "exact", 256)]
     tables = [{"name": n, "match": [{"width": w, "kind": k}], "entries": e} for n, w, k, e in rows]
     told = {"tables": tables, "dependencies": {"match": [["small", "other"]]}}
@@ -116,7 +116,7 @@ WANTED = ("stages", "latency", "power", "blocks")
 
 @pytest.mark.parametrize("batch", range(6))
 def test_exact_answers_equal_trying_all(batch: int) -> None:
-    """Every objective, and both models of power; ``SUBAK_FIT_TINY=2000`` tries as many programs."""
+    """Every objective, and both power models; ``SUBAK_FIT_TINY=2000`` tries that number of programs."""
     fitting = tried = 0
     for seed in range(batch, TINY, 6):
         random = Random(seed)
@@ -177,7 +177,8 @@ def test_counts_of_table_6_2() -> None:
 
 
 def test_a_core_names_what_stands_in_the_way_and_nothing_else() -> None:
-    """48 and 32 ternary blocks fill five stages of 16, so that not even one entry of a third table has room."""
+    """Tables with 48 and 32 ternary blocks fill five stages of 16, which leaves no space for an entry of a third
+    table."""
     rows = [("a", 96_000, 40), ("b", 32_000, 80), ("c", 32_000, 40), ("d", 100, 30)]
     told = {
         "tables": [{"name": n, "match": [{"width": w, "kind": "ternary"}], "entries": e} for n, e, w in rows],

@@ -1,4 +1,4 @@
-"""The validator: it accepts what the solvers answer and rejects what breaks any one constraint."""
+"""The validator accepts the solvers' placements, and rejects placements that violate any single constraint."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_registers_keep_a_table_in_one_stage() -> None:
 
 
 def many(count: int, width: int, **more: object) -> tuple[object, Placement]:
-    """``count`` tables side by side in the first stage."""
+    """``count`` tables in the first stage."""
     told = {
         "tables": [
             {"name": f"t{k}", "match": [{"width": width, "kind": "exact"}], "entries": 1, **more} for k in range(count)

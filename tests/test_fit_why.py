@@ -1,4 +1,4 @@
-"""What `subak fit --why` says stands in the way: tiny programs against trying all."""
+"""The constraints that `subak fit --why` reports, against exhaustive search on tiny programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fits(made: Program, switch: Switch, depth: int) -> bool:
 
 
 def held_to(made: Program, switch: Switch, demands: Collection[Any]) -> tuple[Program, Switch]:
-    """The program and the switch under these demands alone; blocks stay, as brute force needs some end."""
+    """The program and switch with these constraints only. Blocks stay limited, since the search needs a bound."""
     tables = tuple(t if t.name in demands else replace(t, entries=1) for t in made.tables)
     kept = tuple(d for d in made.dependencies if d in demands)
     free = replace(
@@ -53,7 +53,7 @@ def test_a_core_cannot_hold_together_and_any_one_fewer_can() -> None:
             if "blocks" in demands:
                 assert not fits(*held_to(made, switch, demands), depth), (seed, depth)
             for one in demands - {"blocks"}:
-                # Without a limit on blocks there is no end to what can be tried.
+                # Without a limit of blocks the exhaustive search would not end.
                 if "blocks" in demands:
                     assert fits(*held_to(made, switch, demands - {one}), depth), (seed, depth, one)
                     seen[type(one).__name__] += 1
@@ -62,7 +62,8 @@ def test_a_core_cannot_hold_together_and_any_one_fewer_can() -> None:
 
 
 def test_a_register_is_in_the_way_of_what_depends_on_it() -> None:
-    """Two tables that share a register lie in one stage; where one matches what the other writes, they cannot."""
+    """Two tables that share a register must be in one stage, which is impossible if one matches what the other
+    writes."""
     register = [{"name": "seen", "width": 32, "cells": 100}]
     tables = [
         {"name": n, "match": [{"width": 8, "kind": "exact"}], "entries": 10, "registers": register} for n in ("a", "b")

@@ -1,4 +1,4 @@
-"""The words that the glossary takes out do not come back in pages, help texts and descriptions of keys."""
+"""Words that the glossary bans do not occur in pages, help texts and descriptions of keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODE = re.compile(r"^ *```.*?^ *```|`[^`]*`", re.MULTILINE | re.DOTALL)
 
 
 def _banned(*kinds: Any) -> list[tuple[re.Pattern[str], str]]:
-    """A pattern for each word, and the term in its place; case counts where the word has a capital."""
+    """A pattern for each banned word, and the glossary's term; a word with a capital letter is matched with case."""
     found = []
     for term in TERMS:
         for word in term["not"] if term.get("banned") in kinds else ():
@@ -50,7 +50,7 @@ def _helps(command: Any, name: str = "subak") -> Iterator[tuple[str, str]]:
 
 
 def _descriptions(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Every text of a registry, at the name that is nearest above."""
+    """Every text of a registry, with the nearest name above it."""
     if isinstance(value, dict):
         place = f"{place}.{value['name']}" if isinstance(value.get("name"), str) else place
         for key, inner in value.items():
@@ -63,7 +63,7 @@ def _descriptions(value: Any, place: str) -> Iterator[tuple[str, str]]:
 
 
 def test_entries_are_whole() -> None:
-    """Each concept stands once, with a term, words that it replaces, and a meaning of at most 20 words."""
+    """Each concept occurs once, with a term, words that it replaces, and a meaning of at most 20 words."""
     assert len({one["concept"] for one in TERMS}) == len(TERMS) > 80
     assert all(one["say"] and one["not"] and one["group"] for one in TERMS)
     assert [one["say"] for one in TERMS if not 0 < len(one["meaning"].split()) <= 20] == []

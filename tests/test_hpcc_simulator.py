@@ -1,10 +1,10 @@
-"""HPCC, DCQCN, TIMELY and priority flow control beside the simulator that HPCC's authors released.
+"""HPCC, DCQCN, TIMELY and priority flow control against the simulator that HPCC's authors released.
 
-``data/hpcc_simulator.csv`` has what that simulator measured (commit 9f4be2a): 32 hosts at 100 Gb/s under 8 leaves, one
-switch above at 400 Gb/s, 1 us a link, 32 MB a switch; two traces of web-search sizes at half load. ``alone_ns`` is its
-base of the slowdown. Medians over draws are compared. DCQCN's marks are drawn: there are four draws of the simulator's,
-and three of ours. TIMELY draws nothing, but its tails turn on a nanosecond: after the first draw, there and here, each
-flow starts up to 100 ns later.
+``data/hpcc_simulator.csv`` has that simulator's results (commit 9f4be2a): 32 hosts at 100 Gb/s under 8 leaf switches,
+one switch above at 400 Gb/s, 1 us per link, 32 MB of buffer per switch; two traces of web-search sizes at half load.
+``alone_ns`` is the FCT by which its slowdowns are divided. Medians over random repetitions are compared: DCQCN marks at
+random, with four repetitions of the reference and three seeds here. TIMELY has no random choices, but a nanosecond
+changes its tails: after the first repetition, each flow starts up to 100 ns later, in the reference and here.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ SCHEMES = ("hpcc", "dcqcn", "timely")
 KEY = ["src", "dst", "size_bytes", "start_ns"]
 SAMPLE_US = 10
 EDGES = (0, 10_000, 100_000, 1_000_000, np.inf)
-"""Bins of sizes, bytes."""
+"""Edges of the bins of flow sizes, bytes."""
 QUANTILES = {0.5: 0.05, 0.95: 0.12, 0.99: 0.25}
-"""How far a quantile of the slowdowns may be from the reference's, as a share."""
+"""Largest relative deviation of each quantile of the slowdowns from the reference."""
 DRAWS = {
     "hpcc": ["hpcc_ns"],
     "dcqcn": ["dcqcn_ns", "dcqcn_2_ns", "dcqcn_3_ns", "dcqcn_4_ns"],
     "timely": ["timely_ns", "timely_2_ns", "timely_3_ns"],
 }
-"""Columns of the reference."""
+"""Columns of the reference's repetitions."""
 SEEDS = {"hpcc": [1], "dcqcn": [1, 2, 3], "timely": [1, 2, 3]}
 QUEUED_MS = {"hpcc": 0.0, "dcqcn": 8.93, "timely": 28.1}
-"""How long more than 1 MB waited before a link there, over all links and both traces; medians over the draws."""
+"""Time in the reference for which a link had more than 1 MB queued, ms: sum over links and traces, median over
+repetitions."""
 
 
 def _topology() -> str:
@@ -46,7 +47,7 @@ def _topology() -> str:
 
 
 def _spec(folder: Path, flows: list[tuple[int, int, int, int]]) -> dict[str, Any]:
-    """The example, on that topology and these flows: source, destination, bytes, start in ns."""
+    """The example spec with the reference's topology and these flows: source, destination, bytes, start in ns."""
     (folder / "topology.txt").write_text(_topology())
     rows = [f"{src} {dst} 3 100 {size} {2 + start / 1e9:.9f}" for src, dst, size, start in flows]
     (folder / "flow.txt").write_text("\n".join([str(len(rows)), *rows]) + "\n")
@@ -58,12 +59,12 @@ def _spec(folder: Path, flows: list[tuple[int, int, int, int]]) -> dict[str, Any
 
 
 class Traces(NamedTuple):
-    """What both traces came to."""
+    """Results of both traces."""
 
     flows: pd.DataFrame
-    """Each flow of each scheme and seed, with what the reference measured."""
+    """Each flow of each scheme and seed, with the reference's FCTs."""
     queued_ms: dict[str, float]
-    """How long more than 1 MB waited before a link, a seed."""
+    """Time for which a link had more than 1 MB queued, ms per seed."""
 
 
 @pytest.fixture(scope="module")
@@ -89,18 +90,18 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
 
 
 def _of(spec: dict[str, Any], scheme: str, seeds: list[int]) -> dict[str, Any]:
-    """The spec with this scheme alone, at these seeds."""
+    """The spec with only this scheme and these seeds."""
     alone = [s for s in spec["scheme"] if s["name"] == scheme]
     return spec | {"scheme": alone, "run": spec["run"] | {"seeds": seeds}}
 
 
 def _ours(flows: pd.DataFrame, q: float) -> float:
-    """The quantile of our slowdowns, median over the seeds."""
+    """Quantile of the simulated slowdowns, median over the seeds."""
     return float((flows["fct_ns"] / flows["alone_ns"]).groupby(flows["seed"]).quantile(q).median())
 
 
 def _theirs(flows: pd.DataFrame, scheme: str, q: float) -> float:
-    """The quantile of the reference's, median over its draws."""
+    """Quantile of the reference's slowdowns, median over its repetitions."""
     one = flows[flows["seed"] == SEEDS[scheme][0]]
     return float(np.median([(one[draw] / one["alone_ns"]).quantile(q) for draw in DRAWS[scheme]]))
 
@@ -124,7 +125,7 @@ def test_queues_stand_above_1_mb_as_long(traces: Traces, scheme: str) -> None:
 
 
 def test_short_flows_are_as_far_behind_hpccs_as_there(traces: Traces) -> None:
-    """Flows up to 30 KB: quantiles of the slowdown over HPCC's, and the reference's intervals."""
+    """Flows up to 30 KB: quantiles of slowdowns over HPCC's are within the reference's intervals."""
     short = traces.flows[traces.flows["size_bytes"] <= 30_000]
     of = {scheme: short[short["scheme"] == scheme] for scheme in SCHEMES}
     for q, scheme, low, high in (
@@ -148,9 +149,10 @@ def test_nothing_is_paused_or_lost_at_half_load(traces: Traces) -> None:
 def test_incasts_pause_as_often(
     tmp_path: Path, senders: int, size: int, pauses: tuple[int, ...], medians_us: tuple[int, ...], scheme: str
 ) -> None:
-    """All from other leaves to host 0: pauses within a factor of 1.5 of the simulator's, medians within 3%.
+    """Incast from other leaves to host 0: pauses within a factor of 1.5 of the reference, median FCTs within 3%.
 
-    DCQCN's are averages, over 12 draws there and our seeds here. With 28 senders theirs are from 4210 to 4753 us.
+    DCQCN's values are means, over 12 repetitions of the reference and the seeds here. With 28 senders the reference's
+    are from 4210 to 4753 us.
     """
     spec = _of(_spec(tmp_path, [(4 + k, 0, size, 100_000) for k in range(senders)]), scheme, SEEDS[scheme])
     results = subak.run(spec, tmp_path / "out", jobs=2)

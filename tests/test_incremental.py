@@ -1,4 +1,4 @@
-"""The incremental solver from Python: any sequence of changes gives what a solve from nothing gives, and says so."""
+"""The incremental solver from Python: after any sequence of changes, its answer equals that of a new solve."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_flows_come_and_go() -> None:
     now.set_capacity("c", "10Gbps")
     now.set_weight("green", 4)
     now.set_demand("brown", "1Gbps")
-    assert now.answer().status == "inaccurate"  # the rates are those from before
+    assert now.answer().status == "inaccurate"  # The rates are those before the change.
     done = now.repair(1e-6)
     assert 0 < done.flows <= 2
     assert rates(now.answer()) == pytest.approx({"green": 9e9, "brown": 1e9}, rel=1e-6)
@@ -58,12 +58,12 @@ def test_flows_between_hosts() -> None:
 
 
 def worst(answer: sb.Answer) -> float:
-    """What an answer is judged by: all but the gap of the worst flow alone."""
+    """Largest value of the certificate, without the duality gap of the worst single flow."""
     return max(value for name, value in answer.certificate.items() if name != "flow_gap")
 
 
 class Plain:
-    """The problem as a plain dict, changed beside the incremental one."""
+    """The same problem as a plain dict, which a test changes in parallel with the incremental one."""
 
     def __init__(self, policy: dict[str, Any], pooled: bool, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -163,7 +163,7 @@ def test_a_repair_moves_few() -> None:
         now.remove(str(i))
         now.add({"id": f"new{i}", "path": [f"l{j}" for j in rng.choice(400, 4, replace=False)]})
         moved.append(now.repair(0.05).flows)
-    assert np.median(moved) < 400  # one change in a dense network may take all along, but seldom does
+    assert np.median(moved) < 400  # A single change in a dense network may affect all flows, but rarely does.
     assert worst(now.answer()) <= 0.05
 
 

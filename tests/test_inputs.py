@@ -1,4 +1,4 @@
-"""What files and keywords of others say is used, refused by name or warned of."""
+"""Content of third-party files, and keywords, are used, refused by name, or cause a warning."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""Intervals of ``subak.repro.stats``, and verdicts by them, held to a second model."""
+"""Intervals of ``subak.repro.stats``, and verdicts by them, against an independent model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INF = math.inf
 
 
 def binomial(least: int, count: int, p: float) -> float:
-    """The probability of at least so many."""
+    """Probability of at least ``least`` successes of ``count``."""
     return math.fsum(math.comb(count, k) * p**k * (1 - p) ** (count - k) for k in range(least, count + 1))
 
 
@@ -31,7 +31,7 @@ def test_a_shares_ends_leave_half_the_tails_outside(hits: int, count: int, tails
 @pytest.mark.parametrize("freedom", [1, 2, 4, 9, 49])
 @pytest.mark.parametrize("tails", [0.05, 0.05 / 42])
 def test_students_quantile_leaves_the_tails_outside(freedom: int, tails: float) -> None:
-    """The density integrated to the quantile, by Simpson's rule over the angle whose tangent is t / sqrt(freedom)."""
+    """The density, integrated to the quantile by Simpson's rule over the angle whose tangent is t / sqrt(freedom)."""
     end = math.atan(_subak.student(freedom, tails) / math.sqrt(freedom))
     steps = 20_000
     angles = np.linspace(0, end, steps + 1)
@@ -82,7 +82,7 @@ NARROW = [
 
 @pytest.mark.parametrize(("draw", "statistic", "count", "truth"), NARROW)
 def test_intervals_of_other_distributions_hold_the_truth(draw: Draw, statistic: str, count: int, truth: float) -> None:
-    """Of 600 draws at 95%, 91.9% and fewer come with a probability below 0.1%."""
+    """With a coverage of 95%, 91.9% or less of 600 samples has a probability below 0.1%."""
     assert coverage(draw, statistic, count, truth) >= 0.92
 
 
@@ -92,7 +92,8 @@ def test_intervals_of_values_of_either_sign_hold_the_truth(statistic: str, count
 
 
 def test_a_ratio_of_quantiles_holds_the_truth_where_its_guard_ends() -> None:
-    """Of p95s of 72 values: heavy over light, the true ratio by the quantile of the normal distribution."""
+    """Ratio of p95s of 72 values, heavy-tailed over light, against the true ratio by the normal distribution's
+    quantile."""
     random, truth = np.random.default_rng(5), math.exp(1.6448536)
     made = (
         stats.ratio(random.lognormal(0, 1.5, 72), random.lognormal(0, 0.5, 72), "p95", "runs", paired=False)
@@ -132,7 +133,7 @@ def test_of_few_runs_of_which_one_never_came_to_an_end_nothing_is_known_above() 
 
 
 def test_a_large_side_does_not_make_a_small_ones_draws_narrow() -> None:
-    """Of 40,000 values 20,000 are drawn, of 30 all: the interval is that of the 30."""
+    """Of 40,000 values 20,000 are resampled, of 30 all: the interval of the ratio is that of the 30."""
     random = np.random.default_rng(3)
     large, small = random.lognormal(0, 1, 40_000), random.lognormal(0, 1, 30)
     alone = stats.estimate(small, "median", "runs").interval
@@ -161,14 +162,16 @@ def never(random: np.random.Generator, count: int, share: float) -> Any:
 
 @pytest.mark.parametrize("count", [3, 4])
 def test_medians_of_few_some_of_which_never_came_hold_the_truth(count: int) -> None:
-    """The median of all is where 0.5 / 0.6 of the values that came lie: 15% of intervals of three missed it."""
+    """The median of all values is the 0.5 / 0.6 quantile of the finite ones: 15% of intervals of three values missed
+    it."""
     truth = math.exp(0.9674216)
     assert misses(lambda random: stats.estimate(never(random, count, 0.4), "median", "runs"), truth) <= 0.08
 
 
 @pytest.mark.parametrize(("zeros", "count"), [(0.5, 3), (0.5, 5), (0.8, 5), (0.8, 10)])
 def test_a_ratio_over_a_mean_with_zeros_holds_the_truth(zeros: float, count: int) -> None:
-    """Of a divisor that is 0 in so many runs; 6 to 55% of the intervals began above the truth."""
+    """Ratios over a divisor that is 0 in a fraction of the runs: 6 to 55% of the intervals began above the true
+    ratio."""
 
     def make(random: np.random.Generator) -> Measured:
         over = random.lognormal(0, 1, count) * (random.random(count) > zeros)
@@ -190,7 +193,7 @@ def test_a_divisor_of_zeros_alone_shows_no_ratio() -> None:
 
 
 def test_values_that_are_all_alike_have_no_width() -> None:
-    """What none of the runs showed is not in the interval: docs/reproducing.md says so."""
+    """An interval does not include values that no run showed, as docs/reproducing.md states."""
     assert stats.estimate([1.0] * 5, "mean", "runs").interval == (1.0, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Jobs that set weights: the example, callables, and a run's own log under the checker."""
+"""Jobs that set weights: the example, Python callables, and a run's own log under the policy checker."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_callable_sets_weights(tmp_path: Path) -> None:
     assert first == _took_ns(subak.run(_under("critical-path"), tmp_path / "theirs"))
     assert (told[0]["job"], told[0]["time_ns"], told[0]["look"]) == ("job", 0, False)
     assert [flow["id"] for flow in told[0]["flows"]] == ["f1", "f4"]
-    # Another callable under the same name is not taken for the first.
+    # Results of one callable are not reused for another one of the same name.
     even = _took_ns(subak.run(spec, tmp_path / "mine", policies={"mine": lambda job: [1.0] * len(job["flows"])}))
     assert even > first
 

@@ -1,7 +1,7 @@
-"""Files that earlier versions wrote are read by this one, and say the same.
+"""This version reads files of earlier versions, with the same content.
 
-``data/kept`` holds one small file of each format, as the version of its day wrote it, and ``figures.json``
-what it said. A test that fails here says that a format, or what is read from it, has changed."""
+``data/kept`` has a small file of each format, written by the version of its time, and ``figures.json`` their content. A
+failure means that a format, or the values read from it, has changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Never write over a file in tests/data/kept."""
 
 
 RENAMED = {"cell": "trial"}
-"""Columns that have another name than then."""
+"""Columns whose names have changed since the files were written: new and old names."""
 
 
 def same(file: str, got: Any) -> None:
@@ -34,13 +34,13 @@ def same(file: str, got: Any) -> None:
 
 
 def then(columns: list[str]) -> list[str]:
-    """Columns by the names that they had."""
+    """Columns by their earlier names."""
     old = {new: old for old, new in RENAMED.items()}
     return [old.get(name, name) for name in columns]
 
 
 def results(folder: str = "results") -> Any:
-    """All tables but the packets, and what is made of them."""
+    """All tables without packets, and values computed from them."""
     kept = subak.Results(KEPT / folder)
     kinds = ["flow", "rate", "queue", "pace", "link", "wait", "convergence", "summary"]
     tables = {kind: kept.table(kind).to_pylist() for kind in kinds}
@@ -76,7 +76,7 @@ READERS: dict[str, Any] = {
 
 
 FOLDERS = pytest.mark.parametrize("folder", ["results", "results-trials"])
-"""Results in which a trial is called a cell, as before 0.1.0, and as they are."""
+"""Results with the old name of a trial (cell), as before 0.1.0, and with the present one."""
 
 
 @pytest.mark.parametrize("file", READERS)
@@ -85,7 +85,7 @@ def test_what_was_kept_says_the_same(file: str) -> None:
 
 
 def test_results_of_today_say_what_those_of_then_did() -> None:
-    """Tables may have gained columns."""
+    """Present results have the values of the old ones; tables may have new columns."""
     now = json.loads(json.dumps(results("results-trials")))
     was = FIGURES["results"]
     assert {key: now[key] for key in was if key != "kinds"} == {key: was[key] for key in was if key != "kinds"}
@@ -137,7 +137,7 @@ def test_traces(file: str, tmp_path: Path) -> None:
 
 
 def test_answers_keep_their_keys(subak: Subak) -> None:
-    """What ``--json`` prints today has every key that it had, and says the same: programs hold on to them."""
+    """``--json`` documents have every key and value that they had: programs depend on them."""
     for file, words in {
         "answer.json": ["solve", KEPT / "case.toml"],
         "converge.json": ["converge", KEPT / "two-flows.json", "--scheme", "s-perc", "--trace"],
@@ -147,13 +147,13 @@ def test_answers_keep_their_keys(subak: Subak) -> None:
         assert lost == [], ADVICE.format(file=file)
 
 
-# What a run of today takes, and the method that found it, are free to change. So is a link's price: over pooled paths
-# many prices prove the same rates.
+# Running time, and the method of the solver, may change. So may a link's price: with multipath flows,
+# different prices prove the same rates.
 FREE = {"seconds", "iterations", "solver", "updates", "price"}
 
 
 def missing(was: Any, now: Any, place: str = "") -> list[str]:
-    """Places where ``now`` does not say what ``was`` said. Keys may be added."""
+    """Places where ``now`` lacks a value of ``was``. New keys are allowed."""
     if isinstance(was, dict):
         if not isinstance(now, dict):
             return [place]
@@ -188,7 +188,7 @@ def test_what_is_missing_is_found() -> None:
 
 
 def test_every_kept_file_is_read() -> None:
-    """None lies there unread, and all together stay small."""
+    """A test reads every file in the folder, and the files are small."""
     text = Path(__file__).read_text() + (Path(__file__).parent.parent / "crates/testbed/tests/kept.rs").read_text()
     names = {path.name for path in KEPT.iterdir()} - {"figures.json"}
     assert [name for name in sorted(names) if name not in text] == []

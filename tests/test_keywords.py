@@ -1,4 +1,4 @@
-"""Keywords of the Python functions: what is neither true nor false is refused, and an unknown one is named."""
+"""Keywords of Python functions: a flag that is neither true nor false, or an unknown keyword, is refused by name."""
 
 import json
 from collections.abc import Callable

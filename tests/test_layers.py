@@ -1,4 +1,4 @@
-"""No module of the package needs itself by way of others: who reads one can start at the bottom."""
+"""Imports among the package's modules have no cycle, so that modules can be read from the bottom up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python/subak"
 
 
 def modules(package: Path) -> dict[str, Path]:
-    """Every module by its name; of the extension module its stub."""
+    """Every module by name; for the extension module, its stub file."""
     found = {}
     for path in [*package.rglob("*.py"), *package.rglob("*.pyi")]:
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -23,7 +23,7 @@ def modules(package: Path) -> dict[str, Path]:
 
 
 def needs(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """The modules that one imports anywhere: at its top, in functions, and for the types alone."""
+    """The modules that a module imports: at the top, in functions, and for type checking."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -36,7 +36,7 @@ def needs(path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def cycle(package: Path) -> list[str]:
-    """Modules that import each other in a circle, the first of them again at the end; none if there is no circle."""
+    """A cycle of imports, with its first module again at the end; empty if there is none."""
     known = modules(package)
     try:
         TopologicalSorter({name: set(needs(path, known)) for name, path in known.items()}).prepare()

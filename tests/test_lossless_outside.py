@@ -1,4 +1,4 @@
-"""HPCC, DCQCN, TIMELY and priority flow control beside second models, and cases of an outside reader."""
+"""HPCC, DCQCN, TIMELY and priority flow control against independent models, and on cases of an independent reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spec = dict[str, Any]
 
 @pytest.fixture
 def go(tmp_path: Path) -> Any:
-    """Runs a spec; its rows, its packets where they were recorded, and its warnings."""
+    """Runs a spec; returns its rows, its packets if they were recorded, and its warnings."""
 
     def run(spec: Spec, files: dict[str, str] | None = None) -> tuple[pl.DataFrame, pl.DataFrame | None, list[str]]:
         folder = tmp_path / "spec"
@@ -62,7 +62,7 @@ def star(scheme: str, params: Spec, rate: int, delay_ns: int, senders: int, size
 
 
 def agree(model: list[tuple[int, float]], rows: pl.DataFrame) -> None:
-    """The model has the paces that the simulator set, but for two samples at the very time of a change."""
+    """Fails unless the model's pacing rates equal the simulator's, except for two samples at the time of a change."""
     paces = rows.filter((pl.col("kind") == "pace") & (pl.col("flow") == 0)).select("time_ns", "pace_bps").rows()
     worst, count, off = compare(model, paces)
     assert count > 50
@@ -174,7 +174,7 @@ def both(a: str, b: str, gbps: float) -> list[Spec]:
     ],
 )
 def test_a_link_is_paused_at_the_threshold(go: Any, gbps: int, params: Spec, alpha: float | None) -> None:
-    """Eight hosts at 10 Gb/s send to one over a faster link, with a rate that does not fall."""
+    """Eight hosts at 10 Gb/s send to one host over a faster link, at a rate that does not decrease."""
     network = [link for i in range(8) for link in both(f"a{i}", "s0", 10)]
     network += [*both("s0", "s1", gbps), *both("s1", "z", 10)]
     given = {"pfc_buffer": "1200KB", "pfc_headroom": 20_000, "min_rate": 1} | params
@@ -199,7 +199,7 @@ def test_a_link_is_paused_at_the_threshold(go: Any, gbps: int, params: Spec, alp
 def test_a_flow_alone_and_its_bytes(go: Any, scheme: str, data: int, ack: int, size: int) -> None:
     sent = [1446] * (size // 1446) + ([size % 1446] if size % 1446 else [])
     times = [0.8 * (payload + 54) for payload in sent]
-    # The last packet waits behind a larger one at the second link.
+    # The last packet queues behind a larger one at the second link.
     ideal = sum(times) + 2000 + (max(times[-2:]) if len(times) > 1 else times[0])
     for end, back in (("receiver", 0), ("sender", 2 * 51.2 + 2000)):
         rows, _, _ = go(
@@ -222,7 +222,8 @@ def test_a_flow_alone_and_its_bytes(go: Any, scheme: str, data: int, ack: int, s
     [({}, 5e3, 2e5, 0.01, "enqueue"), ({"preset": SIMULATOR}, 16e4, 64e4, 0.2, "dequeue")],
 )
 def test_marks_of_dcqcn(go: Any, params: Spec, low: float, high: float, most: float, event: str) -> None:
-    """As many as the queue that a packet finds, or leaves, asks for; thresholds hold at 40 Gb/s and scale."""
+    """Marks by the queue length at a packet's arrival or departure; thresholds are for 40 Gb/s and scale with the
+    rate."""
     network = [link for i in range(12) for link in both(f"a{i}", "s", 100)] + both("s", "z", 100)
     _, packets, _ = go(
         {
@@ -251,7 +252,7 @@ def test_marks_of_dcqcn(go: Any, params: Spec, low: float, high: float, most: fl
 
 
 def test_nothing_is_sent_again_where_nothing_was_lost(go: Any) -> None:
-    """A hundred senders with links of 10 to 400 Gb/s: a first packet waits for 8 ms behind the others'."""
+    """No retransmissions without loss: a hundred senders at 10 to 400 Gb/s, whose first packets wait up to 8 ms."""
     rates = (10, 25, 40, 100, 200, 400)
     network = [link for i in range(100) for link in both(f"a{i}", "s", rates[i % 6])] + both("s", "z", 10)
     names = ("hpcc", "dcqcn", "timely")

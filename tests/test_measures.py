@@ -1,4 +1,4 @@
-"""What a row measures, by its hashes: each file that decides it, and the extension that runs it."""
+"""Hashes of an experiment: they depend on each file that affects its values, and on the extension that runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subak.repro import Experiment, catalogue, measures, records, reproduce
 
 
 def changed_by(path: Path, row: Experiment, monkeypatch: pytest.MonkeyPatch, folder: Path) -> bool:
-    """Whether the row measures something else, by its hashes, once the file has a line more."""
+    """Whether the experiment's hashes change if the file gets one more line."""
     package, crates = folder / "python/subak", folder / "crates"
     name = path.relative_to(ROOT)
     if not package.exists():
@@ -131,7 +131,7 @@ def test_a_run_during_which_the_code_changed_is_refused(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", ["perc-drops", "soze-policy", "perc-fig2.3", "perc-fig2.12"])
 def test_a_rerun_after_the_code_changed_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every kind: own code, a spec, and the crate that computes it."""
+    """For every kind of experiment: its own code, a spec, and the crate that computes it."""
     own = copy_of(catalogue()[name], tmp_path / "papers")
     monkeypatch.setitem(catalogue(), name, own)
     reproduce(name, runs=1, out=tmp_path / "out", jobs=1)

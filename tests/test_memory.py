@@ -1,4 +1,4 @@
-"""A run's memory: what a flow costs, and that flows that have finished cost nothing more."""
+"""Memory of a run: bytes per running flow, and none for flows that have finished."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from conftest import COMMAND
 
-# Single packets between hosts that are mostly idle: many flows, each over soon.
+# Single packets between mostly idle hosts: many flows, each of which ends soon.
 RATE = "100Gbps"
 FLOWS_PER_MS = 8 * 100e9 * 0.5 / 8 / (1000 + 54) / 1000
 
 
 def peak_mb(spec: Path, out: Path) -> float:
-    """Most memory that ``subak run`` held, MB."""
+    """Peak memory of ``subak run``, MB."""
     wrapper = (
         "import resource, subprocess, sys\n"
         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"

@@ -1,4 +1,4 @@
-"""NED from Python and in ``subak solve``: flows come and go by number, arrays are not copied, rates are exact."""
+"""NED from Python and in ``subak solve``: flows start and end by number, arrays are not copied, rates are exact."""
 
 from __future__ import annotations
 

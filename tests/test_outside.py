@@ -1,4 +1,4 @@
-"""Cases for Flowtune, Soze and their neighbours by somebody who had not read the code, against models of the papers."""
+"""Cases for Flowtune, Soze and other schemes against models of the papers, written without knowledge of the code."""
 
 import hashlib
 
@@ -19,14 +19,15 @@ def table(results, kind):
 
 
 def mean_rates(results, begin, end, column="rate_bps"):
-    """Mean of the samples of each flow between two times, in order of the flows' numbers."""
+    """Mean of each flow's samples between two times, in order of the flows' numbers."""
     rows = table(results, "rate")
     rows = rows[(rows.time_ns > begin * 1e9) & (rows.time_ns < end * 1e9)]
     return rows.groupby("flow")[column].mean().to_numpy()
 
 
 def proportional(crosses, capacity, weight):
-    """Weighted proportional fairness: each price follows the square root of its link's load, until nothing moves."""
+    """Weighted proportional fairness: each price is scaled by the square root of its link's load until all are
+    constant."""
     crosses, weight = np.asarray(crosses, float), np.asarray(weight, float)
     scale = np.mean(capacity)
     price = np.ones(len(crosses))
@@ -56,7 +57,7 @@ def max_min(crosses, capacity, weight):
 # ---- Flowtune
 
 TO_ALLOCATOR = ["c->s0", "s0->c", "c->s1", "s1->c"]
-# rows: h0 out, h1 out, between the switches, into h3, into h4, into h2
+# Rows: links out of h0, out of h1, between the switches, into h3, into h4, into h2.
 CROSSES = [[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 
 
@@ -88,7 +89,7 @@ def allocated(delay, lease, duration, faults=()):
 
 @pytest.mark.parametrize(("delay", "duration"), [(0, 0.02), (11e-6, 0.02), (99e-6, 0.02), (1e-3, 0.1), (5e-3, 0.4)])
 def test_far_allocator_settles(tmp_path, delay, duration):
-    """Without loss, rates are proportionally fair over what is handed out, however far the allocator is."""
+    """Without loss, rates are proportionally fair over the allocated capacity, for any delay to the allocator."""
     results = subak.run(allocated(delay, max(0.002, 20 * delay), duration), tmp_path)
     want = proportional(CROSSES, np.full(6, 0.97 * 10 * G), [1, 2, 1, 1])
     got = mean_rates(results, 0.6 * duration, 0.999 * duration)
@@ -97,7 +98,7 @@ def test_far_allocator_settles(tmp_path, delay, duration):
 
 @pytest.mark.parametrize("kind", ["duplicate", "delay"])
 def test_doubled_and_late_messages_do_no_harm(tmp_path, kind):
-    """A third of the messages doubled, or late by several round trips: the rates stay those of a sound network."""
+    """If a third of the messages is duplicated, or late by several RTTs, rates equal those without faults."""
     fault = {"kind": kind, "probability": 0.3, "kinds": ["ctl"], "links": TO_ALLOCATOR}
     if kind == "delay":
         fault["by"] = 90e-6
@@ -108,7 +109,8 @@ def test_doubled_and_late_messages_do_no_harm(tmp_path, kind):
 
 @pytest.mark.parametrize(("lost", "share"), [(0.1, 0.001), (0.3, 0.1)])
 def test_leases_lapse_seldom_where_messages_are_lost(tmp_path, lost, share):
-    """A lease of 8 ms has some seven tries: at 30% lost, it ends for less than a tenth of the time; at 10%, never."""
+    """A lease of 8 ms allows about seven tries: at 30% loss it is expired for less than a tenth of the time; at 10%,
+    never."""
     fault = {"kind": "loss", "probability": lost, "kinds": ["ctl"], "links": TO_ALLOCATOR}
     spec = allocated(11e-6, 0.008, 0.05, [fault])
     spec["run"]["seeds"] = 6
@@ -131,7 +133,7 @@ def test_leases_lapse_seldom_where_messages_are_lost(tmp_path, lost, share):
     ids=lambda network: network["kind"],
 )
 def test_allocator_at_a_host_that_restarts(tmp_path, network):
-    """With the allocator at a host, and started anew in the middle, all flows finish with all their bytes."""
+    """If the allocator runs at a host and restarts in the middle, all flows finish with all bytes."""
     spec = {
         "network": network,
         "controller": {"at": "h0"},
@@ -149,7 +151,7 @@ def test_allocator_at_a_host_that_restarts(tmp_path, network):
 
 @pytest.mark.parametrize(("hosts", "rate", "share"), [(60, 1e8, 0.5), (60, 1e8, 0.1), (30, 1e9, 0.05), (30, 1e9, 0.01)])
 def test_messages_keep_to_their_share(tmp_path, hosts, rate, share):
-    """Messages take at most `control_share` of the allocator's links, but for a millisecond's worth at first."""
+    """Messages take at most the fraction `control_share` of the allocator's links, after an initial burst of 1 ms."""
     spec = {
         "network": {"kind": "star", "hosts": hosts, "rate": rate},
         "controller": {"at": "h0"},
@@ -163,7 +165,7 @@ def test_messages_keep_to_their_share(tmp_path, hosts, rate, share):
     assert taken.max() <= share * 1.15
 
 
-# ---- Soze, its changed form, and s-PERC
+# ---- Soze, its variant soze-virtual, and s-PERC
 
 
 def one_bottleneck(scheme, nics, trunk, weights, nic, params, duration, delay=0.5e-6):
@@ -189,7 +191,7 @@ def one_bottleneck(scheme, nics, trunk, weights, nic, params, duration, delay=0.
     [([10, 40], 10, [1, 1]), ([1, 10, 25, 40], 20, [1, 1, 1, 1]), ([10, 25, 40, 40], 40, [1, 2, 5, 10])],
 )
 def test_unequal_nics_share_by_weight(tmp_path, scheme, nic, nics, trunk, weights):
-    """Flows behind NICs of different speeds get weighted max-min shares, each the same part of its own."""
+    """Flows behind NICs of different rates get the same fraction of their weighted max-min rates."""
     results = subak.run(one_bottleneck(scheme, nics, trunk, weights, nic, {}, 0.01), tmp_path)
     want = max_min(np.vstack([np.eye(len(nics)), np.ones(len(nics))]), np.array([*nics, trunk]) * G, weights)
     part = mean_rates(results, 0.006, 0.01) / want
@@ -200,7 +202,7 @@ def test_unequal_nics_share_by_weight(tmp_path, scheme, nic, nics, trunk, weight
 
 @pytest.mark.parametrize("m", [0.05, 0.25, 1, 1.9])
 def test_integers_give_the_rates_of_floating_point(tmp_path, m):
-    """Fixed point is within 1% of floating point at any exponent."""
+    """Rates with fixed-point arithmetic are within 1% of those with floating point, for any exponent."""
     rates = []
     for arithmetic in ("float", "fixed"):
         params = {"m": m, "arithmetic": arithmetic}
@@ -211,7 +213,7 @@ def test_integers_give_the_rates_of_floating_point(tmp_path, m):
 
 @pytest.mark.parametrize("idle", [1, 40])
 def test_an_idle_fast_nic_changes_nothing(tmp_path, idle):
-    """Two flows of weight 100 share a link of 1 Gb/s equally, whether another host's idle NIC is fast or slow."""
+    """Two flows of weight 100 share a link of 1 Gb/s equally, for any rate of another host's idle NIC."""
     links = []
     for host, gbps in (("h0", 1), ("h1", idle), ("h2", 1)):
         both_ways(links, host, "s", gbps, 1e-6)
@@ -244,17 +246,17 @@ def test_weights_change_across_bottlenecks(tmp_path):
         sample = rows[(rows.time_ns > begin * 1e9) & (rows.time_ns < end * 1e9)]
         for scheme, of in sample.groupby("scheme"):
             part = of.groupby("flow").rate_bps.mean().to_numpy() / want
-            # acknowledgements share the links of the hosts in the middle
+            # ACKs share the links of the hosts in the middle.
             assert part.max() <= 1.005, scheme
             assert part.max() / part.min() < 1.05, scheme
 
 
-# ---- faults and what is said of them
+# ---- Faults, and warnings about them
 
 
 @pytest.mark.parametrize("scheme", ["s-perc", "n-perc", "s-perc-star"])
 def test_late_control_packets_spoil_or_warn(tmp_path, scheme):
-    """After 1 ms with late control packets, rates come back, or the run warns that they do not."""
+    """After 1 ms of late control packets, rates converge again, or the run warns that they do not."""
     flows = [{"src": f"h{i}", "dst": "h3", "start": 5e-3 if i == 2 else 0} for i in range(3)]
     late = {"kind": "delay", "probability": 0.05, "kinds": ["ctl"], "by": "50us", "from": "1ms", "until": "2ms"}
     spec = {
@@ -271,7 +273,7 @@ def test_late_control_packets_spoil_or_warn(tmp_path, scheme):
 
 
 def test_restart_of_a_switch_is_that_of_its_links(tmp_path):
-    """A switch that restarts forgets what its links knew, as each link alone does; or the fault is refused."""
+    """A restart of a switch resets the state of its links, like a restart of each link; or the fault is refused."""
     flows = [{"src": f"h{i}", "dst": "h3", "start": 5e-3 if i == 2 else 0} for i in range(3)]
     rates = {}
     for what, where in (("none", {}), ("node", {"node": "switch0"}), ("link", {"link": "switch0->h3"})):
@@ -310,7 +312,7 @@ def crowded(tmp_path_factory):
 
 
 def test_crowded_flows_complete(crowded):
-    """All flows complete with their bytes, and what was dropped was sent again."""
+    """All flows complete with all bytes, and dropped packets were retransmitted."""
     flows = table(crowded, "flow")
     assert flows.fct_ns.notna().all()
     assert (flows.received_bytes == flows.size_bytes).all()
@@ -318,16 +320,16 @@ def test_crowded_flows_complete(crowded):
 
 
 def test_no_flow_beats_the_ideal(crowded):
-    """No completion time is below that of the same flow alone, but for a rounded nanosecond."""
+    """No FCT is below that of the same flow alone, except by rounding to 1 ns."""
     flows = table(crowded, "flow")
     assert (flows.fct_ns >= flows.ideal_fct_ns - 1).all()
 
 
-# ---- jobs, files, input
+# ---- Jobs, files, input
 
 
 def test_job_times(tmp_path):
-    """A job takes at least its critical path, ends with its last part, and reads as unfinished if it did not."""
+    """A job takes at least its critical path, ends with its last part, and is unfinished if that did not end."""
     jobs = [
         {
             "id": "query",
@@ -348,7 +350,7 @@ def test_job_times(tmp_path):
         "scheme": [{"name": "ideal"}, {"name": "soze-virtual"}, {"name": "s-perc"}],
     }
     done = table(subak.run(spec | {"run": {"duration": "50ms"}}, tmp_path / "done"), "job")
-    # 3 MB in packets of 1446 bytes with 54 of header at 10 Gb/s, 2 ms of computing, and some us of delay
+    # 3 MB in packets of 1446 bytes with 54 bytes of headers at 10 Gb/s, 2 ms of computing, and some us of delay.
     path = 3e6 * 1500 / 1446 * 8 / 10 + 2e6
     assert (done.fct_ns >= done.ideal_fct_ns).all()
     assert np.abs(done.ideal_fct_ns / path - 1).max() < 0.01
@@ -371,14 +373,14 @@ def digest(folder):
 
 
 def test_same_seed_same_bytes(tmp_path):
-    """Two runs of a spec are the same file, and so is one whose trial was cut short and run again."""
+    """Two runs of a spec write the same bytes, as does a run that was interrupted and resumed."""
     for folder in ("one", "two"):
         subak.run(SMALL, tmp_path / folder)
     assert digest(tmp_path / "one") == digest(tmp_path / "two")
 
 
 def test_a_cut_table_is_written_again(tmp_path):
-    """A table that was cut short is made anew from the trials, which are all there."""
+    """A truncated table of results is written again from the trials, which are complete."""
     subak.run(SMALL, tmp_path)
     whole = digest(tmp_path)
     file = tmp_path / "results.parquet"
@@ -406,7 +408,7 @@ def test_a_cut_table_is_written_again(tmp_path):
     ],
 )
 def test_bad_parameters_are_named(tmp_path, scheme, name, value):
-    """A parameter that makes no sense is refused, and the message names it."""
+    """An invalid parameter is refused, and the message names it."""
     spec = SMALL | {"scheme": [{"name": scheme, "params": {name: value}}]}
     if scheme in ("soze", "soze-virtual"):
         spec["policy"] = {"kind": "max-min"}
@@ -416,7 +418,7 @@ def test_bad_parameters_are_named(tmp_path, scheme, name, value):
 
 @pytest.mark.parametrize("at", ["nowhere", None])
 def test_an_allocator_needs_a_place(tmp_path, at):
-    """Flowtune is refused where no node of that name, or none at all, holds its allocator."""
+    """Flowtune is refused if the spec has no node for its allocator, or names a node that does not exist."""
     spec = {key: value for key, value in SMALL.items() if key != "controller"} | (
         {"controller": {"at": at}} if at else {}
     )
@@ -426,7 +428,7 @@ def test_an_allocator_needs_a_place(tmp_path, at):
 
 @pytest.mark.parametrize("mtu", [100, 1500])
 def test_flowtune_takes_acknowledgements_of_any_size(tmp_path, mtu):
-    """What acknowledgements take is set aside by default, at most half of a link, and that is no parameter at fault."""
+    """By default Flowtune reserves capacity for ACKs, at most half of a link, whatever the ACK size."""
     spec = {key: value for key, value in SMALL.items() if key not in ("scheme", "packets")}
     spec |= {"scheme": [{"name": "flowtune"}], "packets": {"mtu": mtu, "ack": 64 if mtu == 100 else 1200}}
     results = subak.run(spec, tmp_path)

@@ -1,4 +1,4 @@
-"""Schemes of users in Python: ours written again do what ours do, and what is wrong with one is said in words."""
+"""Schemes of users in Python: copies of built-in schemes have the same results, and errors have a clear message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import subak
 from own_schemes import MINE, TEMPLATES, WHERE, rows_of, run, spec
 
-# Trials that fail are what is tested.
+# Failing trials are the subject of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
 
 
@@ -61,7 +61,7 @@ def test_parameters_are_checked(params: dict[str, Any], says: str, tmp_path: Pat
 
 
 def failed(folder: Path, text: str, **more: Any) -> str:
-    """How the trial failed; that of ours is kept."""
+    """Error of the failed trial; the trial of the built-in scheme is kept."""
     results = written(folder, text, **more)
     assert list(results.failed) == [0]
     assert rows_of(results, "reno").num_rows == 0 or not results.failed.get(1)
@@ -287,7 +287,7 @@ def test_no_state_is_left_for_the_next_trial(tmp_path: Path) -> None:
 
 
 class InHere(subak.Scheme):
-    """A class of a program, as in a notebook."""
+    """A scheme's class that is defined in the program itself, as in a notebook."""
 
     params = {"window": (20, "packets")}  # noqa: RUF012
 
@@ -385,7 +385,7 @@ HOOKS = {
 
 
 def nonsense(seed: int) -> str:
-    """A scheme that asks for anything, and goes on where that is refused."""
+    """Source of a scheme that makes random calls, and continues if a call is refused."""
     draw = random.Random(seed)
     lines = ["import subak", "class Mine(subak.Scheme):", "    def source(self, flow): return Sender()"]
     lines += ["    def hop(self, port): return Link()", "    def sink(self, flow): return End()"]

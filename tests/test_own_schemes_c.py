@@ -1,4 +1,4 @@
-"""Schemes of users in C, as those in Python."""
+"""Schemes of users in C, tested like those in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import subak
 from conftest import ROOT
 from own_schemes import WHERE, rows_of, run
 
-# Trials that fail are what is tested.
+# Failing trials are the subject of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
 
 

@@ -1,4 +1,4 @@
-"""``subak new`` and ``subak check``."""
+"""The commands ``subak new`` and ``subak check``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from own_schemes import MINE
 
-# Trials that fail are what is tested.
+# Failing trials are the subject of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
 
 
@@ -33,6 +33,25 @@ def test_a_new_scheme_passes_every_check(like: str, tmp_path: Path) -> None:
     assert all(line.startswith("ok ") for line in lines)
     again = subak_command("new", "mine.py", folder=tmp_path)
     assert (again.returncode, again.stderr) == (2, "subak: mine.py: the file exists; name another one\n")
+
+
+def test_a_new_scheme_in_c_passes_every_check(tmp_path: Path) -> None:
+    made = subak_command("new", "mine.c", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    command = next(line for line in made.stdout.splitlines() if line.startswith("cc "))
+    subprocess.run(command.split(), cwd=tmp_path, check=True, timeout=60)
+    assert 'library = "mine.so"' in made.stdout
+    checked = subak_command("check", "mine.so", folder=tmp_path)
+    lines = checked.stdout.splitlines()
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert len(lines) == 12
+    assert all(line.startswith("ok ") for line in lines)
+    # The header may be there already, but nobody's own is overwritten.
+    assert subak_command("new", "other.c", folder=tmp_path).returncode == 0
+    (tmp_path / "subak_scheme.h").write_text("/* mine */")
+    refused = subak_command("new", "third.c", folder=tmp_path)
+    assert (refused.returncode, refused.stderr) == (2, "subak: subak_scheme.h: the file exists; name another one\n")
+    assert not (tmp_path / "third.c").exists()
 
 
 def test_checks_of_a_scheme_that_fails(tmp_path: Path) -> None:
@@ -63,6 +82,7 @@ def test_a_scheme_that_holds_its_flows_fails_the_checks(tmp_path: Path) -> None:
         (["check", "mine.py"], "names no class; write mine.py:CLASS"),
         (["check", "nothing"], 'unknown scheme "nothing"'),
         (["check", "mine.py:Mine"], "cannot be read"),
+        (["new", "a.c", "--like", "rcp"], 'there is no template "rcp"; choose one of: dctcp'),
         (["new", "a.py", "--like", "hpcc"], 'there is no template "hpcc"; choose one of: dctcp, rcp'),
     ],
 )

@@ -1,4 +1,4 @@
-"""Packages of the daemons: built, installed, run and purged."""
+"""Packages of the daemons: they are built, installed, run and purged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_packages_are_installed_and_purged() -> None:
     built = _run("packages/build.sh").split()
     assert len(built) == len(NAMES)
     for name in NAMES:
-        # Static: no library of this machine is asked for.
+        # Static: the program depends on no shared library.
         headers = _run("readelf", "--program-headers", "--dynamic", ROOT / "dist" / name)
         assert "INTERP" not in headers
         assert "NEEDED" not in headers

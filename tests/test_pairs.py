@@ -1,4 +1,4 @@
-"""Pairs through specs, against rates worked out by hand: cases of readers who had not seen the code."""
+"""Optimizer/transport pairs in specs, against rates computed by hand, written without knowledge of the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _network(folder: Path, edges: list[tuple[str, str, str]]) -> dict[str, str]:
 
 
 def _rates(tmp_path: Path, spec: dict[str, Any]) -> dict[str, list[float]]:
-    """Rates of the last fifth of the run, Gb/s, by scheme, in the order of the flows."""
+    """Rates in the last fifth of the run, Gb/s, by scheme, in the order of the flows."""
     run = sb.run({"measure": {"rates": "4ms"}, "run": {"duration": "20ms"}, **spec}, tmp_path / "out", jobs=1)
     rows = run.table("rate", ["scheme", "time_ns", "flow", "rate_bps"]).to_pylist()
     last = [row for row in rows if row["time_ns"] == 20_000_000]
@@ -46,7 +46,8 @@ def _schemes() -> list[dict[str, str]]:
 
 
 def _near(found: dict[str, list[float]], want: list[float]) -> None:
-    """Within 10% after one factor for what a scheme leaves free, which is at most 15%."""
+    """Fails unless rates are within 10% of ``want``, after one common factor for capacity that a scheme leaves
+    unused (up to 15%)."""
     assert len(found) == len(PAIRS)
     for scheme, got in found.items():
         factor = sum(got) / sum(want)
@@ -55,7 +56,7 @@ def _near(found: dict[str, list[float]], want: list[float]) -> None:
 
 
 def test_a_parking_lot_of_four_links(tmp_path: Path) -> None:
-    """Proportional fairness: the long flow pays at four links, so 2 Gb/s beside 8 at each."""
+    """Proportional fairness: the long flow pays the price of four links, so 2 Gb/s beside 8 Gb/s at each."""
     trunk = [(f"s{k}", f"s{k + 1}", "10Gbps") for k in range(4)]
     hosts = [(f"a{k}", f"s{k}", "40Gbps") for k in range(5)] + [(f"b{k}", f"s{k}", "40Gbps") for k in range(5)]
     flows = [{"src": "a0", "dst": "b4"}] + [{"src": f"a{k}", "dst": f"b{k + 1}"} for k in range(4)]
@@ -70,7 +71,7 @@ def test_a_parking_lot_of_four_links(tmp_path: Path) -> None:
 
 
 def test_unequal_nics_share_a_link_by_weight(tmp_path: Path) -> None:
-    """Weighted proportional fairness on one link is by weight, whatever the NICs: 10, 40 and 4 Gb/s."""
+    """Weighted proportional fairness on one link depends on weights only, with NICs of 10, 40 and 4 Gb/s."""
     edges = [
         ("a", "s", "10Gbps"),
         ("b", "s", "40Gbps"),
@@ -90,7 +91,7 @@ def test_unequal_nics_share_a_link_by_weight(tmp_path: Path) -> None:
 
 
 def test_levels_share_by_weight(tmp_path: Path) -> None:
-    """Weighted max-min over two links: the flow of both is held by the first, and leaves the rest of the second."""
+    """Weighted max-min over two links: the first one limits the flow over both, which leaves the rest of the second."""
     edges = [("a", "s0", "40Gbps"), ("s0", "s1", "10Gbps"), ("s1", "s2", "20Gbps"), ("s2", "d", "40Gbps")]
     edges += [("b", "s0", "40Gbps"), ("c", "s1", "40Gbps")]
     flows = [

@@ -1,4 +1,4 @@
-"""Figures for papers, tables of LaTeX, and the movie of a run."""
+"""Figures for papers, LaTeX tables, and the animation of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker of weights: what it names, what it lets pass, and what it refuses to read."""
+"""The policy checker of weights: applications that it reports, those that it accepts, and logs that it refuses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_sums_that_are_too_large_for_the_grace_time_and_longer() -> None:
     rows[2] = Setting(1100, one, 3)
     (offence,) = check(policy, reversed(rows))
     assert (offence.application, offence.from_ns, offence.until_ns, offence.most) == ("a", 1000, 1100, 5)
-    # What happens at one time counts together.
+    # Changes at the same time count together.
     assert check(policy, [Setting(0, one, 4), Setting(9, one, 1), Setting(9, two, 3), Setting(900, two, 2)]) == []
 
 

@@ -1,7 +1,7 @@
-"""Cases over several paths by a reader who had not seen the solver, with the rates of a model of their own.
+"""Multipath cases against an independent model, written without knowledge of the solver.
 
-Max-min and bandwidth functions come from a simplex method in exact fractions, utilities from an interior-point method
-in numbers of 500 to 1500 bits. `floor_bps` is for flows that are starved: what is off counts over no less.
+Max-min and bandwidth functions are solved by a simplex method in exact fractions, utilities by an interior-point method
+with numbers of 500 to 1500 bits. `floor_bps` is the smallest rate by which an error is divided, for starved flows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import subak
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "pooled.json").read_text())
 
-# What is known to miss, how it ends, and how far off a rate may be. In the first a flow keeps a thousandth of a bit/s
-# that nobody else gets. In the second a demand is all that a link has, so that its price could be anything, and a flow
-# that adds 1e-12 to the sum pays. In the third a flow of 82 bit/s shares 10 Gb/s.
+# Known deviations: how the solve ends, and the largest relative error. In the first case a flow keeps a thousandth of
+# a bit/s that no other flow gets. In the second a demand equals the link's capacity, so that the price is arbitrary,
+# and the error is that of a flow with 1e-12 of the utility. In the third a flow of 82 bit/s shares 10 Gb/s.
 KNOWN = {"bf-certificate": ("inaccurate", 1e-6), "alpha2-demand": ("optimal", 2e-3), "srpt-eps-05": ("stalled", 0.1)}
 
 

@@ -1,4 +1,4 @@
-"""Python as people work with it: graphs, files and results from elsewhere to compared runs, in a few lines."""
+"""A typical Python session: graphs, files and results of other tools, to compared runs, in a few lines."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_pair_without_a_path_has_rate_0_and_says_why() -> None:
     assert rows == [("0", 4e9, None, [["a->b"]]), ("1", 0.0, "no-path", []), ("2", 4e9, None, [["d->c"]])]
     assert answer.status == "optimal"
     assert "1 of 3 flows cannot send" in "\n".join(answer.warnings)
-    # In columns it is the same.
+    # The same flows in columns.
     table = {"src": ["a", "a", "d"], "dst": ["b", "d", "c"]}
     assert [
         (row["id"], row["rate_bps"], row["status"], row["paths"]) for row in subak.solve(network, flows=table)
@@ -191,7 +191,7 @@ def test_differences(tmp_path: Path) -> None:
     assert waits["equal_seeds"] == 3
     assert waits["difference"] == pytest.approx(waits["second"] - waits["first"])
     assert 0 < waits["p_value"] <= 1
-    # The test of a pair by hand.
+    # The paired t-test, computed by hand.
     values = [_mean(run, "dctcp", 0.6, seed, "fct_ns") for run in (other, results) for seed in (1, 2, 3)]
     apart = [b - a for a, b in zip(values[3:], values[:3], strict=True)]
     assert rows["dctcp", "load 0.6", "fct_mean_ns"]["difference"] == pytest.approx(sum(apart) / 3)
@@ -298,7 +298,7 @@ def test_schemas(subak: Subak) -> None:
 
 
 def test_germany50() -> None:
-    """The planner's question has an answer: links bind, and doubling one of them helps some and adds to the whole."""
+    """The planner's example has bottlenecks, and doubling one of them raises some rates and their sum."""
     done = subprocess.run([sys.executable, ROOT / "examples/germany50.py"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert 'InputWarning: attributes of edges that are not read: "dist", "ecmp_bwd", "ecmp_fwd"' in done.stderr

@@ -1,4 +1,4 @@
-"""docs/record.py: which records are run anew first, and how often."""
+"""docs/record.py: which records it renews first, and with how many runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def record() -> ModuleType:
 
 
 def held(outcome: str = "met", date: str = "2026-01-02", **more: Any) -> records.Record:
-    """A record of 4 runs whose only claim comes out so."""
+    """A record of 4 runs whose only claim has this outcome."""
     experiment = catalogue()["perc-fig2.10"]
     claim = next(check for check in experiment.checks if check.key == "rcp_over_fair_medium")
     value = Measured(2, 1.5, 2.5) if outcome == "met" else Measured(1.2, 1, 2)
@@ -64,7 +64,7 @@ def test_the_oldest_and_the_least_certain_come_first(record: ModuleType, known: 
 
 
 def test_runs_fit_the_budget(record: ModuleType, known: dict[str, Any]) -> None:
-    experiment = catalogue()["perc-fig2.10"]  # 60 runs, one variant
+    experiment = catalogue()["perc-fig2.10"]  # 60 runs and one variant.
     known[experiment.name] = None
     assert record.runs_for(experiment, 0) == 0
     assert record.runs_for(experiment, 10 * 2 * experiment.sizes["paper"].seconds / 60 + 1) == 10
@@ -76,7 +76,7 @@ def test_runs_fit_the_budget(record: ModuleType, known: dict[str, Any]) -> None:
 
 
 def test_the_readme_counts_the_recorded_verdicts(record: ModuleType) -> None:
-    """Where this fails, experiments or records have changed: ``make docs`` writes the sentences anew."""
+    """If this fails, experiments or records have changed: ``make docs`` updates the sentences in the README."""
     readme = (ROOT / "README.md").read_text()
     assert record.counted(readme) == readme
     assert record.counted(readme.replace("experiments at the papers' size: ", "")) == readme
@@ -100,7 +100,7 @@ def test_a_record_is_renewed_if_a_sample_of_it_comes_out_the_same(
     monkeypatch.setattr(records, "hold", lambda experiment, told: kept.update(told))
     old = records.of(catalogue()[name])
     assert old is not None
-    # Nothing is drawn at random in these: any seed gives the same.
+    # These experiments have no random input: results are the same for any seed.
     stale = json.loads(json.dumps({**old.held, "measures": {}, "seed": records.HELD_OUT}))
     monkeypatch.setattr(records, "of", lambda experiment: records.Record(stale, experiment))
     assert record.renew(catalogue()[name])

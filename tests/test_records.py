@@ -1,4 +1,4 @@
-"""Records hold values; every verdict follows from them by today's rules."""
+"""Records have values; every verdict follows from the values by the present rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def recorded(name: str) -> records.Record:
 
 
 def by_hand(record: records.Record) -> str:
-    """The verdict worked out a second way: from the record's text alone, claim by claim."""
+    """The verdict computed independently, claim by claim, from the record's text alone."""
     asked = [c for c in record.experiment.checks_at("paper") if c.part == "claim" and (c.rule or c.claim)]
     values = {one["key"]: one["measured"] for one in record.held["checks"]}
     outcomes = {c.key: _outcome(c, values[c.key], len(asked)) if c.key in values else "undecided" for c in asked}
@@ -70,7 +70,7 @@ def _outside(rule: Rule, ends: tuple[Any, ...]) -> bool:
 
 
 def _wider(found: dict[str, Any], ends: tuple[float, ...], family: int, is_share: bool) -> tuple[float, ...]:
-    """The interval at 1 - 5% / family."""
+    """Ends of the interval at confidence 1 - 5% / ``family``."""
     value, count = float(found["value"]), found["count"]
     if is_share:
         return _exactly(found, 0.05 / family)
@@ -83,7 +83,7 @@ def _wider(found: dict[str, Any], ends: tuple[float, ...], family: int, is_share
 
 
 def _exactly(found: dict[str, Any], tails: float) -> tuple[float, ...]:
-    """Clopper and Pearson's interval in percent, by sums of the binomial's terms."""
+    """Clopper and Pearson's interval, percent, by sums of binomial terms."""
     n = found["count"]
     hits = round(float(found["value"]) / 100 * n)
 
@@ -228,7 +228,7 @@ def test_the_sentence_of_what_was_found_names_what_decides() -> None:
 
 
 def test_which_records_are_older_than_what_they_measure() -> None:
-    """Old records are no fault: they are named, and `make records` redoes them."""
+    """Old records do not fail: a warning names them, and `make records` renews them."""
     known = {e.name: records.of(e) for e in catalogue().values()}
     old = [name for name, record in known.items() if record is None or record.changed_since()]
     if old:
@@ -237,7 +237,7 @@ def test_which_records_are_older_than_what_they_measure() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Experiment:
-    """An experiment in a folder of its own, without a record."""
+    """An experiment in its own folder, without a record."""
     experiment = catalogue()["perc-fig2.3"]
     own = tmp_path / "own"
     own.mkdir()
@@ -247,7 +247,7 @@ def copied(tmp_path: Path) -> Experiment:
 
 
 def changed_verdict(folder: Path, **more: Any) -> Path:
-    """The folder, whose ``verdict.json`` and manifest say otherwise."""
+    """Changes values in the folder's ``verdict.json`` and manifest."""
     begun = {key: one for key, one in more.items() if key in ("runs", "seed", "scale")}
     if "measures" in more:
         begun["measures"] = {part: one for part, one in more["measures"].items() if part not in measures.JUDGED_WITH}
@@ -259,7 +259,7 @@ def changed_verdict(folder: Path, **more: Any) -> Path:
 
 @pytest.fixture
 def ran(copied: Experiment, tmp_path: Path) -> Path:
-    """A run of it at paper scale, which measured what the copy does."""
+    """A run of the copied experiment at paper scale, with the copy's hashes."""
     reproduce("perc-fig2.3", scale="paper", out=tmp_path / "out")
     return changed_verdict(tmp_path / "out", measures=measures.of(copied))
 
@@ -320,7 +320,7 @@ def test_a_record_without_one_of_its_variants_is_refused(copied: Experiment, ran
 
 
 SEVERAL = "perc-fig3.5"
-"""A row of many setups, some seconds at smoke scale: its shares and quantiles are of samples."""
+"""An experiment with many setups, some seconds at smoke scale, whose fractions and quantiles have samples."""
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +366,7 @@ def test_a_sample_written_by_hand_is_named(sampled: Path, tmp_path: Path) -> Non
 def test_a_rerun_in_the_same_folder_after_the_code_changed_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Of a row whose own code runs, and of one that is simulated from a spec."""
+    """For an experiment whose own code runs, and for one that is simulated from a spec."""
     for name in ("soze-policy", "perc-fig2.12"):
         row = catalogue()[name]
         own = tmp_path / row.paper / row.folder.name
@@ -432,7 +432,7 @@ def test_the_page_of_what_moved_has_every_row_that_is_not_met() -> None:
 
 
 def test_a_record_knows_the_packages_that_its_code_imports() -> None:
-    """Derived from the imports, by way of shared modules too: no row has to name them."""
+    """Packages follow from imports, also through shared modules: no experiment has to name them."""
     held = {e.name: measures.of(e) for e in catalogue().values()}
     fits = [name for name in held if name.startswith("fit-")]
     assert len(fits) >= 12

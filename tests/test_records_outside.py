@@ -1,4 +1,4 @@
-"""Records that were made wrong on purpose: none is kept."""
+"""Records that were falsified on purpose: none is stored."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def claim(told: dict[str, Any]) -> dict[str, Any]:
-    """A claim of the record whose value is a share."""
+    """A claim of the record whose value has an interval."""
     return next(c for c in told["checks"] if c["part"] == "claim" and isinstance(c["measured"], dict))
 
 
@@ -129,7 +129,7 @@ def test_a_run_of_an_older_extension_is_refused_once_it_is_built_anew(
 
 
 def test_an_exact_value_that_the_results_do_not_give_is_refused(tmp_path: Path) -> None:
-    """It has no sample: what was computed stands in the folder."""
+    """An exact value has no sample: it is compared with the results in the folder."""
     own = copy_of(catalogue()["perc-fig1.3"], tmp_path / "papers")
     folder = tmp_path / "out"
     reproduce("perc-fig1.3", scale="paper", out=folder, jobs=1)
@@ -145,7 +145,7 @@ def test_an_exact_value_that_the_results_do_not_give_is_refused(tmp_path: Path) 
 def test_a_sample_and_its_value_made_up_together_are_refused(
     row: Experiment, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of another run, in which all came out."""
+    """A sample and a value from another run, in which the claim is met, are refused together."""
     reproduce(ROW, scale="paper", runs=3, out=tmp_path / "more", jobs=1)
     shutil.copy(tmp_path / "more" / samples.NAME, folder)
     other = json.loads((tmp_path / "more/verdict.json").read_text())
@@ -192,7 +192,7 @@ def test_fewer_runs_of_a_variant_never_replace_a_record(row: Experiment, folder:
 
 
 def test_fewer_runs_of_one_value_never_replace_a_record(row: Experiment, folder: Path) -> None:
-    """A spec may have a number of runs of its own."""
+    """A spec may have its own number of runs, which may not decrease either."""
     assert records.keep(row, folder)
     path = row.folder / "record.json"
     held = json.loads(path.read_text())
@@ -229,7 +229,7 @@ def test_the_sentence_of_ages_names_records_that_do_not_follow_from_their_sample
 
 
 def test_the_sites_table_says_the_age_of_each_record() -> None:
-    """A record without a hash is of unknown code, and not of older."""
+    """A record without hashes is of unknown code, not of older code."""
     row = script("pages")._row
     for one in catalogue().values():
         record = records.of(one)

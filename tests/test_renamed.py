@@ -1,4 +1,4 @@
-"""Names that changed before 0.1.0: the old ones are read, and a note says the new."""
+"""Names that changed before 0.1.0: old names are accepted, and a warning has the new name."""
 
 from __future__ import annotations
 

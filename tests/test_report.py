@@ -1,4 +1,4 @@
-"""The report is one file that needs nothing beside it; a browser draws it in light and dark, wide and narrow."""
+"""The report is one self-contained file; a browser draws it in light and dark theme, wide and narrow."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_hover_and_table_behind_every_chart(page: Path) -> None:
 
 
 def figures(text: str) -> list[str]:
-    """The charts of a page, or of a part of it."""
+    """The charts of a page, or of a section."""
     every = [figure.split("</figure>")[0] for figure in re.split(r"<figure[ >]", text)[1:]]
     return [figure for figure in every if "data-axes" in figure]
 
@@ -145,7 +145,7 @@ def test_network_and_faults(subak: Subak, tmp_path: Path) -> None:
     links = text[text.index("<h2>Links") : text.index("<h2>Convergence")]
     assert len(figures(links)) == 4, "the hottest over time"
     assert "ideal (fct)" in links
-    # A picture a scheme, with all wires, and a row a link.
+    # One picture per scheme, with all wires, and one row per link.
     assert links.count('class="wire hot h') == 2 * 8
     loads = [float(v) for v in re.findall(r">(\d+\.\d)%", links)]
     assert len(loads) == 2 * 16
@@ -178,15 +178,15 @@ def test_says_what_was_run(page: Path, folders: list[Path]) -> None:
 
 def test_explains_what_is_empty(page: Path) -> None:
     text = page.read_text()
-    assert "No convergence was measured" in text  # of the first run
-    assert "No completion times were measured" in text  # of the second
+    assert "No convergence was measured" in text  # The first run.
+    assert "No completion times were measured" in text  # The second run.
     assert "No queues were sampled" in text
 
 
 def test_draws_every_scheme_and_sweep_point(page: Path) -> None:
     text = page.read_text()
     slowdown = text[text.index("<h2>Slowdown by size") : text.index("<h2>Completion times")]
-    assert len(figures(slowdown)) == 4  # two loads, mean and 99th percentile
+    assert len(figures(slowdown)) == 4  # Two loads, mean and 99th percentile.
     assert "ideal (max-min)" in slowdown
     completion = text[text.index("<h2>Completion times") : text.index("<h2>Rates")]
     assert set(re.findall('data-choice="(.*?)"', completion)) == {
@@ -221,7 +221,7 @@ def test_folder_without_a_run(subak: Subak, tmp_path: Path, folders: list[Path])
 
 
 def test_runs_of_one_name_and_runs_that_were_interrupted(subak: Subak, folders: list[Path], tmp_path: Path) -> None:
-    """The second run has one of its trials."""
+    """The second run has only one of its trials."""
     cut = tmp_path / "cut"
     ended = subak("run", folders[0] / "spec.toml", "--out", cut, "--trial", "2")
     assert ended.code == 0, ended
@@ -229,7 +229,7 @@ def test_runs_of_one_name_and_runs_that_were_interrupted(subak: Subak, folders: 
     assert ended.code == 0, ended
     text = (tmp_path / "report.html").read_text()
     for folder in (folders[0], cut):
-        assert text.count(f"a &lt;small&gt; run ({folder})") == 2  # in the contents, and above the run
+        assert text.count(f"a &lt;small&gt; run ({folder})") == 2  # In the table of contents, and above the run.
     assert text.count("this is of 1 of 12 trials") == 1
 
 
@@ -241,17 +241,17 @@ def browser() -> str | None:
 @pytest.mark.parametrize("width", [400, 1280])
 def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     light, dark = (screenshot(page, tmp_path / f"{theme}.png", width, theme) for theme in ("light", "dark"))
-    assert brightness(light[0]) > 230  # the page's edge
+    assert brightness(light[0]) > 230  # The page's edge.
     assert brightness(dark[0]) < 60
     for pixels in (light, dark):
         assert len(set(pixels)) > 100, "the page is blank"
-    # Both themes draw the same things in the same places.
+    # Both themes draw the same shapes at the same places.
     apart = sum(drawn(a, light[0]) != drawn(b, dark[0]) for a, b in zip(light, dark, strict=True))
     assert apart < 0.01 * len(light)
-    # Nothing runs over the right edge, but for tables that scroll.
+    # Nothing exceeds the right edge, except scrolling tables.
     edge = [pixel for x in range(1, 9) for pixel in light[width - x :: width]]
     assert sum(drawn(pixel, light[0]) for pixel in edge) < 0.02 * len(edge)
-    # The lines of the charts are there, in each theme's own colours.
+    # The lines of the charts have each theme's own colours.
     assert {(0x0B, 0x6C, 0xB3), (0xC2, 0x4A, 0x00)} <= set(light)
     assert {(0x5D, 0xB2, 0xF2), (0xFF, 0x93, 0x50)} <= set(dark)
 
@@ -268,7 +268,7 @@ def test_the_pages_script_does_what_it_says(page: Path, tmp_path: Path) -> None:
 
 
 def asked(page: Path, folder: Path, script: str, width: int) -> list[Any]:
-    """What the ``script`` beside this file has in ``found`` after it ran in the page."""
+    """Value of ``found`` after the ``script`` from this folder ran in the page."""
     script = Path(__file__).with_name(script).read_text()
     probe = folder / "probe.html"
     tell = 'document.body.innerHTML = ""; document.body.dataset.found = JSON.stringify(found);'
@@ -287,7 +287,7 @@ def chromium(profile: Path) -> list[str]:
 
 
 def screenshot(page: Path, path: Path, width: int, theme: str) -> list[tuple[int, int, int]]:
-    """The page's pixels as the browser draws it; $SUBAK_SCREENSHOTS keeps the pictures for people to look at."""
+    """Pixels of the page as a browser draws it; $SUBAK_SCREENSHOTS is a folder in which pictures are kept."""
     scheme = {"dark": 0, "light": 1}[theme]
     command = [*chromium(path.parent / theme), f"--blink-settings=preferredColorScheme={scheme}"]
     command += [f"--window-size={width},1800", f"--screenshot={path}", page.as_uri()]

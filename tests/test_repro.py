@@ -30,7 +30,7 @@ def test_every_experiment_runs_and_nothing_breaks_what_must_hold(name: str, tmp_
     ):
         pytest.skip("namespaces want root")
     size = catalogue()[name].sizes["smoke"]
-    # Two runs where that takes no more than seconds: `--runs` works for every row.
+    # Two runs if that takes only seconds, to test `--runs` with the experiment.
     runs = 2 if size.runs == 1 and size.seconds <= 3 else None
     verdict = reproduce(name, runs=runs, out=tmp_path / "out")
     assert [(f.check.key, f.text) for f in verdict.broken] == []
@@ -42,7 +42,7 @@ def test_every_experiment_runs_and_nothing_breaks_what_must_hold(name: str, tmp_
 
 
 def _judged_at_paper_scale(verdict: Verdict, runs: int | None) -> list[Finding]:
-    """The paper's claims on what so small a run measured: a row that judges none at smoke scale is tried here."""
+    """The paper's claims, judged on the values of a small run, since smoke runs judge none."""
     experiment = verdict.experiment
     plan = plan_of(experiment.sizes["smoke"], "smoke", runs, 1)
     values = measured(experiment, RawResults(verdict.folder, plan))
@@ -317,7 +317,7 @@ def test_a_plan_without_schemes_keeps_all() -> None:
 def test_each_side_takes_its_own_experiments() -> None:
     hosts = {one.name for one in catalogue().values() if kinds.is_of_hosts(one)}
     assert hosts == {"flowtune-fig6", "flowtune-fig7", "soze-hosts"}
-    # Names of scales are looked at before anything runs.
+    # Names of scales are checked before anything runs.
     for name, on, said in (
         ("perc-fig3.5", "testbed", "experiments of hosts are: flowtune-fig6"),
         ("perc-fig3.5", "moon", "choose sim or testbed"),

@@ -1,4 +1,4 @@
-"""``subak run`` and ``subak.run``: the same bytes however often and on however many threads; what comes of them."""
+"""``subak run`` and ``subak.run``: the same bytes for any number of attempts and threads; and their outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(subak: Subak, spec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run on one thread, undisturbed."""
+    """Results of an uninterrupted run on one thread."""
     out = tmp_path_factory.mktemp("whole") / "out"
     ended = subak("run", spec, "--out", out, "--jobs", "1", "--json")
     assert ended.code == 0, ended
@@ -125,7 +125,8 @@ def test_interrupted_and_resumed(subak: Subak, spec: Path, whole: Path, tmp_path
 
 
 def interrupted(tmp_path: Path, command: list[Any], sent: signal.Signals) -> tuple[Path, subprocess.Popen[bytes], str]:
-    """A run of ``command`` into a folder (OUT), with a signal after two trials: again where it was over before."""
+    """A run of ``command`` into a folder (OUT) that gets a signal after two trials; repeated if the run ended
+    before."""
     for attempt in range(20):
         out = tmp_path / f"out{attempt}"
         words = [out if word == "OUT" else word for word in command]
@@ -186,7 +187,7 @@ def test_comparison_for_people(subak: Subak, spec: Path, whole: Path) -> None:
 
 
 def test_few_endless_flows_have_their_rates_printed(subak: Subak, tmp_path: Path) -> None:
-    """Two flows of weights 3 and 1 over 100 Mb/s: the mean of each after the warm-up."""
+    """Two flows of weights 3 and 1 over 100 Mb/s: the command prints each flow's mean rate after the warm-up."""
     spec = tmp_path / "spec.toml"
     example = (Path(__file__).parent.parent / "examples/testbed.toml").read_text()
     spec.write_text(example.replace('"5s"', '"1s"').replace('warmup = "1s"', 'warmup = "500ms"'))
@@ -281,7 +282,7 @@ def test_from_python(whole: Path, tmp_path: Path) -> None:
     assert flows.column_names == ["scheme", "slowdown"]
     with pytest.raises(sb.InputError, match="choose one of: flow, rate"):
         run.table("flew")
-    with pytest.raises(sb.InputError) as refused:  # the core knows the same kinds
+    with pytest.raises(sb.InputError) as refused:  # The core knows the same kinds of rows.
         _subak.export(tmp_path / "out", "flew", None)
     assert ", ".join(KINDS) in refused.value.hint
     assert min(flows["slowdown"].to_pylist()) > 0.99
@@ -306,7 +307,7 @@ def test_what_a_listener_raises_stops_the_run(tmp_path: Path) -> None:
 
 
 def done(results: sb.Results) -> int:
-    """Trials that are complete."""
+    """Number of complete trials."""
     return sum(trial["status"] == "complete" for trial in results.manifest["trials"])
 
 
@@ -332,7 +333,7 @@ def test_a_flow_may_be_complete_at_its_sender(scheme: str, tmp_path: Path) -> No
     }
     (first,) = sb.run(spec, tmp_path / "receiver").table("flow").to_pylist()
     (last,) = sb.run(spec | {"measure": {"fct": "sender"}}, tmp_path / "sender").table("flow").to_pylist()
-    # Two links of 1 us, and 64 bytes at 10 Gb/s on each.
+    # Two links with 1 us of delay, and 64 bytes at 10 Gb/s on each.
     back_ns = 2 * (1000 + 52)
     assert last["ideal_fct_ns"] - first["ideal_fct_ns"] == back_ns
     assert abs(last["fct_ns"] - first["fct_ns"] - back_ns) <= 2
@@ -427,7 +428,7 @@ def test_overwrite_starts_anew_and_leaves_other_files(subak: Subak, tmp_path: Pa
     assert subak("run", tmp_path / "two.json", "--out", out).code == 2
     assert subak("run", tmp_path / "two.json", "--out", out, "--overwrite").code == 0
     assert subak("run", tmp_path / "two.json", "--out", out, "--overwrite", "--trial", "0").code == 2
-    # A folder that no run has filled is nobody's to clear.
+    # A folder without a run's results is never cleared.
     strange = tmp_path / "strange"
     strange.mkdir()
     (strange / "manifest.json").write_text("[]")

@@ -1,8 +1,8 @@
-"""The release build that people install gives the bytes of the build of the tests, on any processor.
+"""The release build gives the bytes of the test build, on any processor.
 
-``data/same/bytes.json`` holds hashes of results, of exact rates and of NED's prices. ``fuzz/tests/same_bytes.rs`` asks
-the same of a build with checks of overflow, and prints what it finds. A change of behaviour changes both: look at it,
-and take the new hashes."""
+``data/same/bytes.json`` has hashes of results, of exact rates and of NED's prices. ``fuzz/tests/same_bytes.rs``
+compares them with those of a build with overflow checks, and prints the present ones. A change of behaviour changes
+them: check the change, and store the new hashes."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ def test_ned(precision: Any) -> None:
 
 
 def test_one_place_chooses_instructions_by_the_processor() -> None:
-    """Only NED's kernels do, and a test there runs them with and without. The package is built for any x86-64.
+    """Only NED's kernels choose instructions by the processor, and a test of theirs runs them with each choice.
 
-    ``ahead.rs`` has hints to the memory, which every x86-64 takes and which change no result.
+    The package is built for any x86-64. ``ahead.rs`` has prefetch hints, which every x86-64 accepts and which change no
+    result.
     """
     chooses = re.compile(r"feature_detected|target_feature|pulp::x86|multiversion|(std|core)::arch|target-cpu|march=")
     sources = [

@@ -1,4 +1,4 @@
-"""Samples that were made wrong: a value that does not follow from its sample is named."""
+"""Falsified samples: a value that does not follow from its sample is named."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_value_whose_sample_is_another_is_named(rows: list[dict[str, Any]], tm
     ],
 )
 def test_an_honest_share_follows_from_its_sample(hits: int, count: int) -> None:
-    """As ``records.keep`` reads it: from the text of ``verdict.json``."""
+    """The fraction is read as ``records.keep`` reads it: from the text of ``verdict.json``."""
     share = stats.share(hits, count, "runs")
     assert share.sample is not None
     read = stats.from_json(json.loads(json.dumps(as_json(share))))
@@ -87,7 +87,7 @@ OWN = stats.joint(
 
 @pytest.mark.parametrize("count", [4, 1])
 def test_a_value_of_a_rows_own_statistic_follows_from_its_sample(count: int) -> None:
-    """``value`` stands in the record alone; ``low`` and ``high`` of the sample replace what the draws say."""
+    """The record stores ``value``; ``low`` and ``high`` of the sample replace the bootstrap's ends."""
     assert OWN.sample is not None
     if count == 1:
         made, sample = Measured(99, count=1), Sample(stats.OWN, {"side 1": [1.0]})
@@ -98,7 +98,7 @@ def test_a_value_of_a_rows_own_statistic_follows_from_its_sample(count: int) -> 
 
 @pytest.mark.parametrize("draws", [1, 20, stats.FEWEST - 1])
 def test_too_few_draws_are_no_sample(draws: int) -> None:
-    """One draw that is the value itself would be an interval without width."""
+    """A single bootstrap sample equal to the value would be an interval without width."""
     sample = Sample(stats.OWN, {"side 1": [1.0, 9.0, 5.0], "draws": [5.0] * draws}, value=5.0)
     made = Measured(5.0, 5.0, 5.0, 3)
     assert samples.differing({("", "a"): made}, {("", "a"): {0: sample}}) == ["a"]

@@ -1,4 +1,5 @@
-"""A researcher's second hour from the documents alone: other people's frames, faults, spraying, figures."""
+"""A researcher's second hour, from the documentation alone: data frames of other tools, faults, packet spraying,
+figures."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ FLOWS = pd.DataFrame({"src": ["h0", "h1", "h2"], "dst": ["h5", "h5", "h4"], "wei
 
 @pytest.fixture(name="cli")
 def _cli(request: pytest.FixtureRequest) -> Subak:
-    """The command, beside the package of the same name."""
+    """The command, under a name that differs from the package's."""
     return request.getfixturevalue("subak")
 
 
@@ -77,7 +78,7 @@ def test_every_table_goes_every_way(network: subak.Network, way: str) -> None:
 
 
 def filled(capacity: dict[str, float], paths: list[list[str]], weight: list[float]) -> np.ndarray:
-    """Weighted max-min as the textbook has it."""
+    """Weighted max-min by the textbook's water filling."""
     rates = np.zeros(len(paths))
     left, running = dict(capacity), set(range(len(paths)))
     while running:
@@ -126,7 +127,7 @@ def under(fault: dict[str, Any], out: Path, seeds: int = 1, **how: Any) -> subak
 
 
 def silent(results: subak.Results, begin_us: int, end_us: int, seed: int = 1) -> set[str]:
-    """The links between switches that sent nothing from one time to the other."""
+    """Links between switches that sent nothing in the period."""
     rows = results.to_pandas("queue")
     rows = rows[(rows.seed == seed) & (rows.time_ns > begin_us * 1000) & (rows.time_ns <= end_us * 1000)]
     sent = rows.groupby("link").data_bytes.sum()
@@ -168,11 +169,11 @@ def test_a_share_is_of_the_seed_and_of_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "one" / trial).read_bytes() == (tmp_path / "whole" / trial).read_bytes()
 
 
-# Spraying.
+# Packet spraying.
 
 
 def spread(tmp_path: Path, scheme: dict[str, Any], kind: str, spines: list[tuple[str, str]]) -> subak.Results:
-    """Eight flows between two leaves over spines of these capacities and delays."""
+    """Eight flows between two leaf switches, over spine switches with these capacities and delays."""
     ends = [(f"h{i}", f"leaf{i // 4}", "10Gbps", "1us") for i in range(8)]
     ends += [(f"leaf{i}", f"spine{k}", *spine) for i in range(2) for k, spine in enumerate(spines)]
     ways = [end for a, b, *of in ends for end in ((a, b, *of), (b, a, *of))]
@@ -203,7 +204,7 @@ UNEQUAL = {"slow": [("10Gbps", "1us")] * 2 + [("5Gbps", "1us")], "far": [("40Gbp
 def test_on_unequal_spines_no_order_is_a_loss(tmp_path: Path, scheme: str, spines: list[tuple[str, str]]) -> None:
     rows = spread(tmp_path, {"name": scheme}, "spray", spines).to_pandas("flow")
     assert rows.drops.sum() == 0
-    # Of 970 packets; Soze's window fills the slow spine's queue for longer than a timeout.
+    # Of 970 packets; Soze's window fills the slow spine's queue for longer than an RTO.
     assert rows.retransmissions.sum() <= (10 if scheme == "soze" else 2)
 
 
@@ -219,7 +220,7 @@ def test_a_scheme_that_spraying_ruins_is_told_of(tmp_path: Path, scheme: str) ->
     assert not slow or any(warning["kind"] == "spread" for warning in results.warnings)
 
 
-# What is said.
+# Messages.
 
 
 SPEC = """network = {kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2}
@@ -367,7 +368,7 @@ def test_a_script_that_is_interrupted_goes_on_where_it_stopped(tmp_path: Path) -
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1]
-    if process.returncode:  # a fast machine may have been done already
+    if process.returncode:  # A fast machine may have finished already.
         assert "KeyboardInterrupt" in said
         assert "goes on from there" in said
     for folder in (cut, whole):

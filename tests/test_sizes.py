@@ -1,4 +1,4 @@
-"""Slowdown by size of flow, in bins of equally many flows."""
+"""Slowdown by flow size, in bins with equal numbers of flows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from subak.sizes import by_size, labels
 
 def test_bins_hold_equally_many_flows_and_their_percentile() -> None:
     sizes = np.arange(1, 1001) * 1000
-    # The slowdown is the flow's place in its tenth: 1 to 100.
+    # The slowdown is the flow's place in its tenth of the flows: 1 to 100.
     slowdowns = (np.arange(1000) % 100) + 1.0
     mixed = np.random.default_rng(1).permutation(1000)
     bins = by_size(sizes[mixed], slowdowns[mixed], 95, 10)

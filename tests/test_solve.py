@@ -1,4 +1,4 @@
-"""``subak solve`` and ``subak.solve`` on the papers' examples, and their contract."""
+"""``subak solve`` and ``subak.solve`` on the papers' examples, and the form of their answers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Soze beside ``soze_model.py``, a model made from the paper without the simulator's code.
+"""Soze in the simulator against ``soze_model.py``, a model from the paper without the simulator's code.
 
-The networks of figures 2, 3 and 17 with steps of 2 ms and no jitter: once all flows start together, and twice within
-10 us. Rates are what arrives in the last half of each step, a mean over the three runs.
+The networks are those of figures 2, 3 and 17 of Soze, with steps of 2 ms and no jitter. Flows start together in one
+run, and within 10 us in two. Rates are received rates in the last half of each step, mean over the three runs.
 
-Measured here: 0.4%, 0.1% and 1.0% at most between the two on figures 2, 3 and 17, and less than 0.1% between the
-queues. Over 20 runs the mean rates of figure 17 are within 0.3%. In one run a flow may be 3.5% from what it has in the
-other model: three flows share what is left for them a little differently from run to run, in either.
+Differences between the two are at most 0.4%, 0.1% and 1.0% on figures 2, 3 and 17, and below 0.1% for queues. Over 20
+runs the mean rates of figure 17 are within 0.3%. In a single run a flow may differ by 3.5%: in both models, three flows
+share their remaining capacity slightly differently from run to run.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from soze_model import SAMPLE, Model, parsed
 
 PAPERS = Path(subak.__file__).parent / "papers/soze"
 STEP = 2e6
-"""ns."""
+"""Duration of a step, ns."""
 RUNS = 3
 BETWEEN = 0.02
-"""How far one model's rate or queue may be from the other's."""
+"""Largest relative difference between the models' rates or queues."""
 OFF = {2: 0.035, 3: 0.005, 17: 0.03}
-"""How far a rate may be from weighted max-min. Half a packet of a window is not sent, in the mean: 3% of the 16 packets
-of figure 2's flow with a tenth of the link, and less of others'. So it is 3% short in both models, and 1% with
-packets of a quarter of the size."""
+"""Largest relative deviation of a rate from weighted max-min, by figure. On average half a packet of a window is
+unsent: 3% of the 16 packets of figure 2's flow with a tenth of the link, and less of the others'. This flow is
+therefore 3% short in both models, and 1% with packets of a quarter of the size."""
 QUEUE = ("switch0", "h4")
 
 
 class Means(NamedTuple):
-    """In the last half of each step, over runs."""
+    """Values in the last half of each step, over runs."""
 
     rates: np.ndarray
     """A row for each step, a column for each flow, Gb/s on the wire."""
     queues: np.ndarray
-    """Bytes that wait before figure 2's link in each step."""
+    """Queue length before figure 2's link in each step, bytes."""
     swing: float = math.nan
-    """Between the least and the most of that queue in a half step, as a share of its mean: the largest."""
+    """Largest range of that queue in a half step, over its mean."""
 
 
 def spec_of(
     figure: int, mtu: int = 1048, run: int = 0, state: str = "window"
 ) -> tuple[dict[str, Any], list[list[float]]]:
-    """The figure's spec with shorter steps, and each step's weights."""
+    """The figure's spec with shorter steps, and the weights of each step."""
     spec = tomllib.loads((PAPERS / f"fig{figure}/spec.toml").read_text())
     flows = spec["workload"]["flows"]
     changes = sorted({parsed(t) for flow in flows for t, _ in flow.get("weights", [])})
@@ -70,7 +70,7 @@ def spec_of(
 
 
 def halves(steps: int) -> list[tuple[float, float]]:
-    """The last half of each step, ns."""
+    """Begin and end of the last half of each step, ns."""
     return [((i + 0.5) * STEP, (i + 1) * STEP) for i in range(steps)]
 
 
@@ -109,7 +109,7 @@ def simulated(figure: int, folder: Path, mtu: int = 1048, runs: int = RUNS, stat
 
 
 def max_min(figure: int) -> np.ndarray:
-    """Weighted max-min by water filling over the links of the paths, Gb/s; rows and columns as those of rates."""
+    """Weighted max-min by water filling over the links of the paths, Gb/s; rows are steps, columns flows."""
     spec, steps = spec_of(figure)
     model = Model(spec)
     crossed = [
@@ -131,7 +131,7 @@ def max_min(figure: int) -> np.ndarray:
 
 
 def off(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest difference, as a share of the other."""
+    """Largest difference relative to ``other``."""
     return float(np.abs(one / other - 1).max())
 
 
@@ -164,7 +164,8 @@ def test_a_rate_that_is_kept_does_not_settle(tmp_path: Path) -> None:
 
 
 def test_queues_fill_alike(tmp_path: Path) -> None:
-    """Rest says nothing of m. The first 0.3 ms do: with an m of 0.2 in one of the two, 17 packets lie between them."""
+    """The steady state does not depend on m, but the first 0.3 ms do: if one model has an m of 0.2, queues differ by
+    17 packets."""
     spec, _ = spec_of(2)
     queue = subak.run(spec, tmp_path).table("queue").to_pandas()
     queue = queue[(queue.link == "->".join(QUEUE)) & (queue.time_ns <= 300_000)]

@@ -1,4 +1,4 @@
-"""The structure of max-min allocations from Python and from the command: tables, graph and picture."""
+"""The structure of max-min allocations in Python and on the command line: tables, graph and picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conftest import ROOT, Subak
 
 CHAIN = ROOT / "examples/cases/chain.toml"
 
-# Figure 3.8b of the PERC thesis: capacities that fit its text.
+# Figure 3.8b of the PERC thesis, with capacities that agree with its text.
 FIGURE = {
     "network": {"links": [{"id": f"l{n}", "capacity": c * 1e9} for n, c in ((1, 10), (2, 18), (3, 6), (4, 1))]},
     "flows": [
@@ -95,7 +95,7 @@ def test_picture(tmp_path: Path) -> None:
     assert [word for word in words if word.startswith("iteration")] == ["iteration 1", "iteration 2", "iteration 3"]
     assert {"l1", "l2", "l3", "l4", "via l3"} <= set(words)
     heads = [node for node in root.iter() if node.get("class", "").startswith("head ")]
-    assert len(heads) == 4 + 2  # four edges, two kinds in the key
+    assert len(heads) == 4 + 2  # Four edges, and two kinds in the legend.
     with pytest.raises(sb.InputError, match="written"):
         sb.structure(FIGURE).save_svg(tmp_path / "none" / "graph.svg")
 

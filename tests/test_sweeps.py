@@ -1,4 +1,4 @@
-"""Swept amounts and parameters of schemes: columns of numbers, and axes of figures."""
+"""Swept quantities and parameters of schemes, as numeric columns and as axes of figures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_each_swept_key_is_an_axis(out: Path, key: str, label: str, xs: list[flo
         assert list(first.x) == xs
     level = next(series for series in chart.series if series.name.startswith("ideal"))
     if key == "k":
-        # A scheme without the parameter is a level line from end to end.
+        # A scheme without the parameter is a horizontal line over the whole axis.
         assert list(level.x) == [xs[0], xs[-1]]
         assert level.y[0] == level.y[1]
 

@@ -1,4 +1,4 @@
-"""Tables in, tables out; where a flow went; which link is worth more; how far a run is."""
+"""Tables as input and output; paths of flows; ranking of link upgrades; progress of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMS: list[Callable[[dict[str, list[Any]]], Any]] = [pd.DataFrame, pl.DataFrame
 
 @pytest.fixture(name="cli")
 def _cli(request: pytest.FixtureRequest) -> Subak:
-    """The command, beside the package of the same name."""
+    """The command, under a name that differs from the package's."""
     return request.getfixturevalue("subak")
 
 
@@ -163,7 +163,7 @@ def test_the_link_that_brings_most_is_first() -> None:
         ("thin", pytest.approx(1e9), 1, 0),
     ]
     assert ranked[1]["least_rate_gain_bps"] == pytest.approx(1e9)
-    # w log x: a link's price times its capacity is the weights of its flows.
+    # With utility w log x, a link's price times its capacity is the sum of its flows' weights.
     worth = subak.upgrades({**case, "policy": {"kind": "alpha-fair", "alpha": 1}}).to_pylist()
     assert [(r["id"], r["worth"]) for r in worth] == [("thick", pytest.approx(2)), ("thin", pytest.approx(1))]
 

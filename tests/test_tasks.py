@@ -1,4 +1,4 @@
-"""A researcher's tasks: each example is short, runs as it is written, and answers what it asks."""
+"""A researcher's tasks: each example is short, runs unchanged, and answers its question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ran(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> dict[str, A
 
 
 def test_five_schemes_over_three_loads_in_one_figure(subak: Subak, tmp_path: Path) -> None:
-    """A shorter run of the same spec: tests have not the minute that it takes."""
+    """A shorter run of the same spec, which takes a minute."""
     spec = spec_of("five-schemes.toml")
     spec["run"] = {"duration": "12ms", "warmup": "500us", "seeds": 1}
     path = tmp_path / "spec.json"
@@ -55,7 +55,7 @@ def test_which_link_to_upgrade(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     told = ran("upgrade.py", monkeypatch, tmp_path)
     ranked = package.upgrades(told["network"], flows=told["flows"]).to_pylist()
     before = package.solve(told["network"], flows=told["flows"]).to_numpy()["rate_bps"].sum()
-    # What it says of the first is what happens, on the same paths.
+    # The solver's answer for the first case agrees with the simulation on the same paths.
     links = told["network"].links.to_pandas().rename(columns={"capacity_bps": "capacity"})[["id", "capacity"]]
     links.loc[links["id"] == ranked[0]["id"], "capacity"] *= 2
     paths = package.solve(told["network"], flows=told["flows"]).to_polars()["paths"].to_list()
@@ -87,7 +87,7 @@ def test_an_all_reduce_beside_background_traffic(monkeypatch: pytest.MonkeyPatch
     ran("all-reduce.py", monkeypatch, tmp_path)
     jobs = pd.concat([package.Results(f"out/all-reduce-{budget}").to_pandas("job") for budget in (4, 16)])
     time_ms = jobs.set_index(["scheme", "weight"])["fct_ns"] / 1e6
-    # Six steps of 5 MB; two flows in the background leave 1/3 of a link at weight 1 and 2/3 at weight 4.
+    # Six steps of 5 MB; two background flows leave 1/3 of a link at weight 1 and 2/3 at weight 4.
     assert time_ms["ideal", 4.0] == pytest.approx(6 * 5e6 * 8 / (10e9 / 3) * 1e3 * 1500 / 1446, rel=0.02)
     assert time_ms["ideal", 16.0] == pytest.approx(time_ms["ideal", 4.0] / 2, rel=0.02)
     for budget in (4.0, 16.0):

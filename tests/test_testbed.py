@@ -1,4 +1,4 @@
-"""Real TCP between namespaces of this machine: layouts, runs, Soze in the kernel, and nothing left behind."""
+"""Real TCP between namespaces of this machine: layouts, runs, Soze in the kernel, and complete removal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMAND = Path(sys.executable).with_name("subak")
 
 
 def _network(random_: random.Random) -> Plan:
-    """Hosts on switches that are connected at random, some of them twice."""
+    """Hosts at switches that are connected at random, some pairs twice."""
     switches, hosts = random_.randint(1, 6), random_.randint(2, 8)
     names = [f"s{k}" for k in range(switches)] + [f"h{k}" for k in range(hosts)]
     pairs = [(k, random_.randrange(k)) for k in range(1, switches)]
@@ -38,7 +38,7 @@ def _network(random_: random.Random) -> Plan:
 
 
 def _walk(plan: Plan, random_: random.Random) -> list[int]:
-    """A path of links from a host to another that meets no node twice."""
+    """A path of links from a host to another that visits no node twice."""
     hosts = [node for node, is_host in enumerate(plan.hosts) if is_host]
     while True:
         node, target = random_.sample(hosts, 2)
@@ -96,14 +96,14 @@ def _spec(**more: Any) -> dict[str, Any]:
 
 
 def _rates(results: subak.Results, scheme: str) -> list[float]:
-    """What each flow received on average after the warm-up, bit/s on the wire."""
+    """Mean rate of each flow after the warm-up, bit/s on the wire."""
     rows = [r for r in results.table("rate").to_pylist() if r["scheme"] == scheme and r["time_ns"] > 10**9]
     flows = sorted({r["flow"] for r in rows})
     return [sum(rates) / len(rates) for rates in ([r["rate_bps"] for r in rows if r["flow"] == f] for f in flows)]
 
 
 def programs_left() -> dict[str, Any]:
-    """What of Subak's programs is in the kernel, and which of its processes live."""
+    """Subak's programs in the kernel, and its running processes."""
     told = json.loads(subprocess.run([agent(), "doctor", "--present"], capture_output=True, check=True).stdout)
     return dict(told.get("present", {}))
 
@@ -140,7 +140,7 @@ def test_flows_with_sizes_complete_and_stand_beside_the_simulators(tmp_path: Pat
     assert starts[0] == starts[1]
     done = [r for r in rows[0] if r["fct_ns"] is not None]
     assert len(done) == len(rows[0])
-    # A shaper that was idle lets its first packet go at once, so that short flows gain a packet's time at each hop.
+    # A shaper that was idle sends its first packet at once, so that short flows gain a packet's time at each hop.
     assert all(r["slowdown"] > 0.5 for r in done)
     assert sum(r["slowdown"] for r in done) / len(done) > 0.9
     page = subak.report(hosts, simulated, output=tmp_path / "report.html").read_text()
@@ -155,7 +155,7 @@ def test_soze_in_the_kernel_shares_by_weight(scheme: str, tmp_path: Path) -> Non
     own = {"p": "16ms", "k": "2ms", "m": 0.78, "alpha_gbps": 0.02, "beta_gbps": 0.00125, "filter": "2ms"}
     params = {"soze": own | {"signal": "backlog", "start_weights": 4}, "soze-virtual": {"start_weights": 8}}[scheme]
     spec = _spec(scheme=[{"name": scheme, "params": params}])
-    # A machine that is busy with other tests is late now and then, and a rate follows what it hears.
+    # On a machine that is busy with other tests some runs are late; one good run of four suffices.
     for attempt in range(4):
         results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
         assert results.complete, results.failed
@@ -203,7 +203,7 @@ def test_what_is_killed_leaves_nothing(tmp_path: Path) -> None:
         victim = run.pid if turn % 2 == 0 or not family else random_.choice(family)
         os.kill(victim, signal.SIGKILL)
         if victim != run.pid:
-            # Whatever was killed, the run says so and ends.
+            # Whichever process is killed, the run reports it and ends.
             assert run.wait(30) == 1
         run.wait(30)
         wait_for_ends(family)
@@ -214,13 +214,13 @@ def test_what_is_killed_leaves_nothing(tmp_path: Path) -> None:
 
 
 def processes_of(pid: int) -> list[int]:
-    """The processes that a process has started."""
+    """Child processes of a process."""
     children = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for path in children for child in path.read_text().split()]
 
 
 def wait_for_ends(pids: list[int]) -> None:
-    """Waits until the processes are gone."""
+    """Waits until the processes have ended."""
     until = time.monotonic() + 10
     while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):
         assert time.monotonic() < until, "a process outlives the run that started it"
@@ -264,7 +264,7 @@ DAEMONS = """
 for k in 1 2; do sleep 600 & echo $! >> "$0"; done
 (setsid sh -c 'echo $$ >> "$0"; exec sleep 600' "$0" &)
 """
-"""A command that leaves processes behind: of its session, and of none."""
+"""A command that leaves processes behind: one in its session, and one that has left the session."""
 
 
 @root
@@ -282,7 +282,7 @@ def test_what_commands_leave_running_ends_with_the_testbed(tmp_path: Path, how: 
         told = [int(pid) for pid in file.read_text().split()]
         return [pid for pid in told if Path(f"/proc/{pid}/exe").exists()]
 
-    # A testbed of the same name elsewhere keeps what it runs.
+    # A testbed of the same name with another state folder keeps its processes.
     for run, file in (("run", pids), ("else", other)):
         assert testbed("up", str(network), run=run).returncode == 0
         done = testbed("exec", "h0", "--", "sh", "-c", f"({DAEMONS}) > /dev/null 2>&1", str(file), run=run)

@@ -1,4 +1,4 @@
-"""Flowtune on real hosts: the allocator's daemon and the agent around the simulator's own core."""
+"""Flowtune on real hosts: the allocator daemon and the agent, with the allocator core of the simulator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root"
 
 
 def _spec(flows: list[dict[str, Any]], hosts: int, **more: Any) -> dict[str, Any]:
-    """Flows over a star of 100 Mb/s."""
+    """A spec of flows over a star of 100 Mb/s."""
     return {
         "schema": 1,
         "name": "flowtune on hosts",
@@ -47,7 +47,7 @@ def _spec(flows: list[dict[str, Any]], hosts: int, **more: Any) -> dict[str, Any
 
 
 def _rates(results: subak.Results, from_ns: float) -> list[float]:
-    """Settled rates of the flows, by their numbers: medians, for the machine stands still now and then."""
+    """Rates of the flows after convergence, by number: medians, since a busy machine delays some samples."""
     rates: dict[int, list[float]] = {}
     for row in results.table("rate").to_pylist():
         if row["time_ns"] > from_ns:
@@ -60,7 +60,7 @@ def test_eight_to_one(tmp_path: Path) -> None:
     rates = _rates(subak.run(_spec(flows, 9), tmp_path / "out", backend="testbed"), 10e6)
     jain = sum(rates) ** 2 / len(rates) / sum(rate**2 for rate in rates)
     assert jain >= 0.98
-    # What the allocator hands out of 10 Gb/s, each an eighth.
+    # An eighth of what the allocator allocates of 10 Gb/s.
     share = 10e9 * (1 - 0.01 - 0.02) / 8
     assert all(abs(rate / share - 1) < 0.05 for rate in rates), rates
     assert sum(rates) > 0.9 * 10e9
@@ -74,7 +74,7 @@ def test_weights_one_two_four(tmp_path: Path) -> None:
 
 
 def test_a_coflow_is_done_earlier_than_under_cubic(tmp_path: Path) -> None:
-    """Figure 7 in small: eight senders with 25 transfers each; twenty runs of both."""
+    """Figure 7 of Flowtune in small: eight senders with 25 transfers each, twenty runs of both schemes."""
     spec = _spec([], 9, workload={"kind": "incast", "senders": 200, "size": "60KB", "interval": "500ns"})
     spec |= {"run": {"duration": "100ms", "seeds": 20}, "measure": {"fct": True}}
     spec["scheme"] = [{"name": "flowtune"}, {"name": "cubic", "params": {"queue": "fifo"}}]
@@ -126,7 +126,7 @@ while True:
 
 @contextmanager
 def star(tmp_path: Path, count: int, rate_bps: int, weights: tuple[str, ...] = ("--weights=free",)) -> Iterator[Any]:
-    """A testbed of hosts around a switch by hand, under Flowtune; a way to send from one to the last."""
+    """A testbed of hosts at one switch, under Flowtune, and a function that sends from a host to the last one."""
     network = tmp_path / "network.json"
     nodes = [{"id": "hub", "kind": "switch"}] + [{"id": f"h{k}", "kind": "host"} for k in range(count)]
     links = [{"source": f"h{k}", "target": "hub", "capacity": rate_bps} for k in range(count)]
@@ -157,14 +157,14 @@ def star(tmp_path: Path, count: int, rate_bps: int, weights: tuple[str, ...] = (
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Any:
-    """A testbed of three hosts; a way to send to the last of them."""
+    """A testbed of three hosts, and a function that sends to the last of them."""
     with star(tmp_path, 3, 100_000_000) as (daemons, run, to):
         daemons.run, daemons.receiver = run, to
         yield daemons, lambda host, seconds, most=0: run(host, SEND, to, str(seconds), str(most))
 
 
 def _told(daemons: flowtune.Flowtune, *words: str) -> Any:
-    """What ``subak allocator`` says."""
+    """JSON output of ``subak allocator``."""
     command = [COMMAND, "allocator", *words, "--socket", daemons.control, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -172,7 +172,7 @@ def _told(daemons: flowtune.Flowtune, *words: str) -> Any:
 
 
 def wait_until(there: Callable[[], bool], what: Callable[[], Any]) -> None:
-    """Waits until something is there: how soon it is, turns on what else the machine does."""
+    """Waits until a condition is true; the time depends on the load of the machine."""
     until = time.monotonic() + 20
     while not there():
         assert time.monotonic() < until, what()
@@ -186,7 +186,7 @@ def test_connections_of_any_program_are_scheduled(hosts: Any) -> None:
     wait_until(lambda: len(flows()) == 2 and all(abs(flow["rate_bps"] / 48e6 - 1) < 0.05 for flow in flows()), flows)
     assert {(flow["from"], flow["to"]) for flow in flows()} == {("h0", "h2"), ("h1", "h2")}
     totals = [int(sender.communicate(timeout=30)[0]) * 8 / 3 for sender in senders]
-    # Half of 96 Mb/s on the wire each, as payload; one may have begun a little before the other.
+    # Half of 96 Mb/s on the wire each, as payload; one flow may have started a little earlier.
     assert all(abs(total / 46e6 - 1) < 0.2 for total in totals), totals
     wait_until(lambda: flows() == [], flows)
     assert _told(daemons, "flows")["rows"] == []
@@ -204,7 +204,7 @@ def test_an_operator_asks_and_tells(hosts: Any) -> None:
     def promised() -> Any:
         return next(link for link in asked({"ask": "links"}) if link["link"] == last)["promised_bps"]
 
-    # What is asked of the socket itself takes no time to begin.
+    # Requests to the control socket itself need no time for startup.
     asked = partial(ask, daemons.control)
     assert [peer["joined"] for peer in asked({"ask": "peers"})] == [True] * 3
     sender = send("h0", 3)
@@ -213,7 +213,7 @@ def test_an_operator_asks_and_tells(hosts: Any) -> None:
     flows = partial(asked, {"ask": "flows", "host": "h0"})
     wait_until(lambda: abs(flows()[0]["rate_bps"] / 48.5e6 - 1) < 0.03, flows)
     assert not asked({"ask": "drain"})["serving"]
-    # The cap of half ends with the lease.
+    # The cap of half the link ends with the lease.
     assert int(sender.communicate(timeout=30)[0]) * 8 > 0.5 * 93e6 + 0.7 * 2 * 93e6
     assert not _told(daemons, "drain")["serving"]
     assert _told(daemons, "link", last, "up")["down"] == 0
@@ -229,12 +229,12 @@ def test_a_programs_own_bound_holds(hosts: Any) -> None:
     free, bound = send("h0", 2), send("h1", 2, 1_000_000)
     total = int(bound.communicate(timeout=30)[0]) * 8 / 2
     assert 0.8 * 8e6 < total < 1.1 * 8e6, total
-    # A grant is no bound that it asked for.
+    # A granted rate is not a pacing limit that the program has set.
     assert int(free.communicate(timeout=30)[0]) * 8 / 2 > 0.8 * 46e6
 
 
 def _agent(*options: str) -> subprocess.Popen[str]:
-    """An agent in a namespace of its own, which has the loopback alone."""
+    """An agent in a namespace of its own, with only the loopback device."""
     agent = [Path(sys.executable).with_name("subak-agent"), "flowtune", "--allocator", "127.0.0.1:9", "--attached"]
     place = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -289,7 +289,7 @@ def test_what_the_kernel_does_not_have_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")
 def test_the_live_page(hosts: Any, tmp_path: Path) -> None:
     daemons, send = hosts
-    # They send until the test is over: a browser takes the time that it gets.
+    # Senders run until the test ends, since the browser's time varies.
     for k in (0, 1):
         send(f"h{k}", 300)
     flows = partial(ask, daemons.control, {"ask": "flows"})
@@ -298,7 +298,7 @@ def test_the_live_page(hosts: Any, tmp_path: Path) -> None:
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,700"]
     command = [str(browser()), *quiet, f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=6000"]
     wanted = (b"serves; 2 flows", b'<td class="">h0</td>', b"3 of 3 have joined")
-    # The browser's own clock may run out before the page has its first answer, where cores are busy.
+    # On busy cores the browser's virtual time may end before the page has its first response.
     for _ in range(5):
         done = subprocess.run([*command, "--dump-dom", daemons.page], check=True, capture_output=True, timeout=120)
         subprocess.run(
@@ -310,7 +310,7 @@ def test_the_live_page(hosts: Any, tmp_path: Path) -> None:
         assert words in done.stdout, done.stdout.decode()
     if kept := os.environ.get("SUBAK_SCREENSHOTS"):
         shutil.copy(picture, Path(kept) / "live-page.png")
-    # Full links are drawn in red, idle ones are not.
+    # Full links are red, idle ones are not.
     with Image.open(picture) as shown:
         colours = set(shown.convert("RGB").get_flattened_data())
     assert {(0xC8, 0x37, 0x2D), (0x9F, 0xB8, 0xC8)} <= colours
@@ -327,7 +327,7 @@ def test_what_is_killed_caps_nobody_beyond_a_lease(hosts: Any, who: str) -> None
             os.kill(running.pid, signal.SIGKILL)
     assert int(second.communicate(timeout=30)[0]) > 0
     total = int(first.communicate(timeout=30)[0]) * 8
-    # Half of the link while the other sends, and all of it after that, 395 Mb: with a cap that stayed, 5 x 46 Mb.
+    # Half of the link while the other sends, then all of it, 395 Mb; with a remaining cap it would be 5 x 46 Mb.
     assert total > 1.3 * 5 * 46e6, total / 1e6
 
 
@@ -349,7 +349,7 @@ while (now := time.monotonic()) < until:
 
 
 def rates_of(printed: str, window_s: float) -> list[float]:
-    """Rates of a host's device in windows one after the other, bit/s; lines are a time and bytes sent."""
+    """Rates of a host's device in successive windows, bit/s; lines have a time and the bytes sent."""
     rates, begun = [], None
     for line in printed.splitlines():
         at, sent = (float(word) for word in line.split())
@@ -361,7 +361,8 @@ def rates_of(printed: str, window_s: float) -> list[float]:
 
 
 def test_an_agent_that_comes_back_takes_over_what_runs(hosts: Any) -> None:
-    """Killed and started again: connections keep their rates, weights and shares, and nothing stays of the dead."""
+    """An agent is killed and restarted: connections keep rates, weights and shares, and nothing of the old agent
+    remains."""
     daemons, send = hosts
     alone = programs_left()
     first = daemons.run("h0", TICK, daemons.receiver, "12", "3")
@@ -375,17 +376,17 @@ def test_an_agent_that_comes_back_takes_over_what_runs(hosts: Any) -> None:
         send("h1", 8)
         wait_until(lambda: flows() and flows()[0]["rate_bps"] > 0, flows)
         assert flows()[0]["weight"] == pytest.approx(3)
-    # The dead one's programs go with the last connection that had them.
+    # The old agent's kernel programs end with the last connection that uses them.
     wait_until(lambda: programs_left() == alone, programs_left)
     printed = first.communicate(timeout=60)[0]
-    # It has 3 of 5 parts of 96 Mb/s at least, and never less than half of it for two seconds.
+    # At least 3 of 5 parts of 96 Mb/s, and never less than half of that for two seconds.
     rates = rates_of(printed, 2)
     assert len(rates) >= 4
     assert min(rates) > 0.5 * 0.6 * 96e6, rates
 
 
 def test_connections_older_than_the_agent_are_taken_over(hosts: Any) -> None:
-    """Without any agent they are the kernel's own; a program's bound is kept."""
+    """Without an agent, connections are not paced by Subak; the pacing limit that a program sets for itself is kept."""
     daemons, send = hosts
     agent = daemons.processes[1]
     os.kill(agent.pid, signal.SIGKILL)
@@ -400,7 +401,7 @@ def test_connections_older_than_the_agent_are_taken_over(hosts: Any) -> None:
 
 
 def test_kills_leave_nothing(tmp_path: Path) -> None:
-    """The run, its testbed, its traffic or its daemons are killed at random moments, ``SUBAK_KILLS`` times."""
+    """The run, its testbed, its traffic program or its daemons are killed at random times, ``SUBAK_KILLS`` times."""
     flows = [{"src": f"h{k}", "dst": "h3"} for k in range(3)]
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps(_spec(flows, 4, run={"duration": "100ms"})))
@@ -414,7 +415,7 @@ def test_kills_leave_nothing(tmp_path: Path) -> None:
         for victim in victims:
             os.kill(victim, signal.SIGKILL)
         if run.pid not in victims:
-            # Flows go on without an allocator or an agent; without a testbed or traffic the run ends, and says so.
+            # Flows continue without allocator or agent; without testbed or traffic program the run ends with an error.
             time.sleep(0.5)
             os.kill(run.pid, signal.SIGKILL)
         run.wait(30)

@@ -1,4 +1,5 @@
-"""A link that is declared with more than it carries: flows lose, the allocator notices, and shares what there is."""
+"""A link whose declared capacity exceeds the real one: flows lose packets, and the allocator detects and shares the
+real capacity."""
 
 from __future__ import annotations
 
@@ -31,5 +32,5 @@ def test_a_link_declared_at_twice_its_rate(tmp_path: Path) -> None:
         printed = [sender.communicate(timeout=60)[0].splitlines() for sender in senders]
     after = ["\n".join(line for line in lines if float(line.split()[0]) > begun + 5) for lines in printed]
     rates = [sum(of) / len(of) for of in (rates_of(lines, 1) for lines in after)]
-    # Exact is 48 Mb/s by 1:2:4, if the capacity were known.
+    # Exact rates would be 48 Mb/s divided 1:2:4, if the capacity were known.
     assert all(abs(rate / (48e6 * 2**k / 7) - 1) < 0.15 for k, rate in enumerate(rates)), rates

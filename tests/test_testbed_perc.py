@@ -1,4 +1,4 @@
-"""s-PERC and s-PERC* between namespaces of this machine: max-min by control packets, some of them lost."""
+"""s-PERC and s-PERC* between namespaces of this machine: max-min by control packets, some of which are lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from test_testbed import processes_of, wait_for_ends
 root = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
 COMMAND = Path(sys.executable).with_name("subak")
 DATA = 0.94
-"""Of a link: 4% are for control packets, and 2% are left."""
+"""Fraction of a link for data: 4% are for control packets, and 2% are unused."""
 
 
 def _links(*both_ways: tuple[str, str, float]) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ FIGURE = (
     [{"src": "hB", "dst": "hb"}, {"src": "hW", "dst": "hw"}],
     [18, 12],
 )
-"""Figure 2.1 of the thesis, Mb/s for Gb/s: l20, l30 and l12."""
+"""Figure 2.1 of the PERC thesis, in Mb/s instead of Gb/s: links l20, l30 and l12."""
 CHAIN = (
     _links(
         *(("hA", "s0", 100), ("hB", "s0", 100), ("s0", "s1", 60), ("s1", "ha", 100), ("hC", "s1", 100)),
@@ -60,7 +60,7 @@ CHAIN = (
     [{"src": f"h{flow.upper()}", "dst": f"h{flow}"} for flow in "abcd"],
     [35, 25, 5, 5],
 )
-"""Figure 2.11: links of 60, 30 and 10, of which each has a flow in common with the next."""
+"""Figure 2.11 of the PERC thesis: links of 60, 30 and 10 Mb/s, of which each shares a flow with the next."""
 INCAST = (
     _links(("s", "to", 60), *((f"h{k}", "s", 60) for k in range(10))),
     [{"src": f"h{k}", "dst": "to"} for k in range(10)],
@@ -88,7 +88,7 @@ def test_shares_are_max_min(case: Any, scheme: dict[str, Any], within: float, tm
     spec = _spec(links, flows, **{key: scheme[key] for key in scheme if key != "loss"})
     if "loss" in scheme:
         spec["fault"] = [{"kind": "loss", "kinds": ["ctl"], "probability": scheme["loss"]}]
-    # A machine that is busy with other tests stands still now and then, and no flow makes up for what it missed then.
+    # If other tests load the machine, a run may stall, and flows do not catch up; one good run of four suffices.
     for attempt in range(4):
         results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
         assert results.complete, results.failed
@@ -162,7 +162,7 @@ def test_nothing_of_a_killed_run_stays(tmp_path: Path) -> None:
     time.sleep(0.5)
     os.kill(run.pid, signal.SIGKILL)
     run.wait(10)
-    # What these held goes with them: nothing is pinned. test_testbed.py looks at the kernel.
+    # Kernel programs end with these processes, since nothing is pinned. test_testbed.py checks the kernel.
     wait_for_ends(family)
 
 

@@ -1,4 +1,4 @@
-"""Traffic that no agent paces: it is measured, and the allocator gives up what it takes."""
+"""Traffic that no agent paces: the agent measures it, and the allocator subtracts it from the capacity."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _into(daemons: Any, host: str) -> Any:
 
 
 def test_paced_flows_share_what_foreign_traffic_leaves(tmp_path: Path) -> None:
-    """30 Mb/s of UDP on a link of 50: flows share the rest by weight, and lose next to nothing."""
+    """30 Mb/s of UDP on a link of 50 Mb/s: flows share the rest by weight, and lose almost no packets."""
     with star(tmp_path, 4, LINK_BPS) as (daemons, run, to):
         senders = [run(f"h{k}", TICK, to, "25", str(weight)) for k, weight in ((0, 1), (1, 2))]
         flows = partial(ask, daemons.control, {"ask": "flows"})
@@ -59,7 +59,7 @@ def test_paced_flows_share_what_foreign_traffic_leaves(tmp_path: Path) -> None:
     assert abs(sum(rates) / left_bps - 1) < 0.1, rates
     assert abs(rates[1] / rates[0] / 2 - 1) < 0.1, rates
     assert resent / (until - since) < 100 / 60, resent
-    # When it is over, all of the link is shared again.
+    # After the UDP traffic has ended, flows share the whole link again.
     after = ["\n".join(line for line in lines if float(line.split()[0]) > until + 3) for lines in printed]
     assert sum(sum(of) / len(of) for of in (rates_of(lines, 1) for lines in after)) > 0.9 * 0.96 * LINK_BPS
 

@@ -1,4 +1,4 @@
-"""Weights of programs that know nothing of Soze, and of those that do: by control group, destination and socket."""
+"""Weights of programs with and without support of Soze: by control group, by destination and by socket."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ Up = Callable[..., Standing]
 
 @pytest.fixture
 def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
-    """Testbeds in a world of their own, and what receives at h2 and h3."""
+    """A function that creates testbeds with a state folder of their own, and receivers at h2 and h3."""
     monkeypatch.setenv("SUBAK_RUN", str(tmp_path / "run"))
     monkeypatch.setattr("subak.testbed.standing.FOLDER", tmp_path / "run")
     receivers = []
@@ -243,12 +243,12 @@ def test_the_library_in_c_and_that_in_python_agree(tmp_path: Path) -> None:
     subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True, timeout=60)
     said = subprocess.run([program], capture_output=True, text=True, check=True, timeout=20).stdout.splitlines()
     assert said[:4] == ["-1 EINVAL"] * 4
-    # Where another test's programs are in the kernel, they hear it.
+    # If another test's kernel programs are loaded, they accept the socket option.
     assert said[4] in ("-1 ENOPROTOOPT", "0 0")
     with socket.socket() as line:
         for weight in (0, -1, float("nan"), 1e9):
             with pytest.raises(ValueError, match="weight"):
                 subak.set_weight(line, weight)
-        # Where another test's programs are in the kernel, they hear it.
+        # If another test's kernel programs are loaded, they accept the socket option.
         with contextlib.suppress(OSError):
             subak.set_weight(line, 3)

@@ -1,4 +1,4 @@
-"""Who says what a connection weighs: the operator, who may let programs decide within their host's share."""
+"""Who sets the weight of a connection: the operator, who may let programs choose within their host's weight."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def _is_near(found: dict[str, list[float]], expected: dict[str, list[float]]) ->
 
 
 def test_a_program_gains_nothing_over_other_hosts(tmp_path: Path) -> None:
-    """By default: neither by a large weight, nor by many connections. Within its host it has what it says."""
+    """By default a program gains nothing over other hosts by large weights or many connections; within its host
+    weights count."""
     with star(tmp_path, 3, 100_000_000, ()) as (daemons, run, to):
         run("h1", SEND, to, "20", "0")
         for weight in ("1000", "500", "250", "250"):
@@ -66,7 +67,7 @@ def test_a_host_and_a_control_group_have_shares(tmp_path: Path) -> None:
             for _ in range(2):
                 run("h0", join + SEND, to, "20", "0")
             run("h0", TICK, to, "20", "10")
-            # On h0 the group weighs 1 and the rest 3.
+            # On h0 the group has weight 1, the other connections 3.
             rates = partial(_rates_by_host, daemons)
             wait_until(lambda: _is_near(rates(), {"h0": [0.125, 0.125, 0.75]}), rates)
             assert run("h1", SAY, "10", "10.1", "0.0005").communicate(timeout=20)[0].split() == ["ok", "34", "34"]

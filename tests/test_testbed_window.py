@@ -1,4 +1,4 @@
-"""Soze's window: one spec in the simulator and on hosts."""
+"""Soze's window: the same spec in the simulator and on hosts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conftest import ROOT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
 ATTEMPTS = 3
-"""A busy machine may disturb one run; what it disturbs is not judged."""
+"""Number of attempts: a busy machine may disturb a run, which then does not count."""
 HALF_NS = 1_000_000_000
 
 
 def spec(name: str) -> dict[str, Any]:
-    """A spec of soze-hosts, two seconds of it, with soze under both backends."""
+    """A spec of the experiment soze-hosts, shortened to two seconds, with Soze under both backends."""
     path = ROOT / f"python/subak/papers/soze/hosts/spec-{name}.toml"
     held = tomllib.loads(path.read_text())
     soze = next(one for one in held["scheme"] if one["name"] == "soze")
@@ -29,7 +29,7 @@ def spec(name: str) -> dict[str, Any]:
 
 
 def rates(results: subak.Results, backend: str) -> list[float]:
-    """Mean Mb/s of each flow in the second half."""
+    """Mean rate of each flow in the second half, Mb/s."""
     rows = results.table("rate", ["scheme", "time_ns", "flow", "rate_bps"]).to_pandas()
     late = rows[(rows["scheme"] == backend) & (rows["time_ns"] > HALF_NS)]
     return [float(of["rate_bps"].mean()) / 1e6 for _, of in late.groupby("flow")]
@@ -48,7 +48,7 @@ def test_weights_3_and_1_come_to_the_same_rates_on_hosts_and_in_the_simulator(tm
 
 
 def test_a_flow_alone_on_hosts_does_not_wait_for_delayed_acknowledgements(tmp_path: Path) -> None:
-    """Its window over an idle path of 0.2 ms is two packets."""
+    """The flow's window over an idle path of 0.2 ms is two packets."""
     alone = []
     for attempt in range(ATTEMPTS):
         held = spec("one")

@@ -1,5 +1,5 @@
-"""Specs of a reader who tried to tell runs on several threads apart: links of 1 ns that are cut, faults at multiples of
-links' delays, pauses, jobs."""
+"""Specs for which runs on several threads might differ: cut links of 1 ns, faults at multiples of links' delays,
+pauses, jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a check passes: rules on samples whose intervals are known, and what makes an experiment's verdict."""
+"""Outcomes of checks: rules on samples with known intervals, and the verdict of an experiment."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def test_a_claim_is_contradicted_only_by_the_whole_interval() -> None:
     ("value", "rule", "needs"),
     [
         (Measured(2.0, count=1), Rule("at_most", 3), "a second is needed"),
-        (measured(1.8, 2.6), Rule("at_least", 2), "about 40 runs"),  # arm 0.4 over distance 0.2: 4 times as many
+        (measured(1.8, 2.6), Rule("at_least", 2), "about 40 runs"),  # Arm 0.4, distance 0.2: 4 times the runs.
         (measured(1.5, 2.5, 2.0), Rule("at_least", 2), "more than 10,000 runs"),
-        (measured(1.0, INF, 2.5), Rule("at_least", 2), "about 90 runs"),  # only the arm over the bound counts
+        (measured(1.0, INF, 2.5), Rule("at_least", 2), "about 90 runs"),  # The arm over the bound counts.
         (measured(1.0, INF, 1.5), Rule("at_most", 2), "its interval has no end"),
         (measured(0.8, 2.3, 1.5), Rule("within", [1, 2]), "about 26 runs"),
         (Measured(2.2, 1.8, 2.6, 30, "changes"), Rule("at_least", 2), "about 120 changes"),
         (Measured(math.nan, math.nan, math.nan, 9, "starts"), Rule("at_least", 1), "nothing settled"),
-        (stats.share(15, 15, "networks"), Rule("at_least", 95), "about 72 networks"),  # 0.95^n is at most 2.5%
+        (stats.share(15, 15, "networks"), Rule("at_least", 95), "about 72 networks"),  # 0.95^n is at most 2.5%.
         (stats.share(12, 12, "runs"), Rule("at_least", 100), "12 of 12 show at least 73.54%: 368 would decide it"),
         (Measured(9, 8, 10, 10, "starts"), Rule("at_least", 1), "starts on a grid are no sample"),
         (Measured(0.5, 0.4, 0.6, 4, "runs"), Rule("at_least", 1), "5 runs at least"),
@@ -120,7 +120,8 @@ def test_fewer_runs_never_make_a_claim_about_every_run_easier() -> None:
 
 
 def test_what_fails_does_so_for_all_claims_of_the_row_together() -> None:
-    """Of 42 claims that hold in truth, one fails at 95% by chance: Student's quantile of 9 is 2.26, and then 4.4."""
+    """Of 42 true claims, one fails at 95% by chance: Student's quantile for 9 degrees of freedom is 2.26, and 4.4
+    for 42 claims together."""
     near, far = Measured(1, 0.9, 1.1, 10), Measured(1, 0.99, 1.01, 10)
     alone = [judge(v, Rule("at_least", 1.15), exact=False).outcome for v in (near, far)]
     among = [judge(v, Rule("at_least", 1.15), exact=False, family=42).outcome for v in (near, far)]
@@ -137,7 +138,7 @@ def test_the_worst_check_makes_the_verdict() -> None:
 
 
 def test_students_quantiles_are_those_of_the_tables() -> None:
-    """One and two degrees of freedom have closed forms: tan and a root."""
+    """For one and two degrees of freedom the quantile has closed forms: a tangent and a root."""
     one, two = (_subak.student(df, 0.05) for df in (1, 2))
     assert one == pytest.approx(math.tan(0.475 * math.pi), rel=1e-9)
     assert two == pytest.approx(2 * 0.475 * math.sqrt(2 / (4 * 0.975 * 0.025)), rel=1e-9)
@@ -213,7 +214,8 @@ def test_only_the_side_with_few_values_is_open() -> None:
 
 
 def test_a_ratio_of_heavy_tails_holds_the_truth_as_often_as_it_says() -> None:
-    """Of p95s with a heavy side: the interval covered 49 to 89% of draws before its tails were open."""
+    """Ratios of p95s with one heavy-tailed side: before tails were unbounded, the interval covered 49 to 89% of
+    samples."""
     random = np.random.default_rng(7)
     truth = math.exp(1.5 * 1.6448536) / math.exp(0.3 * 1.6448536)
     for count in (3, 5, 10, 20):
@@ -272,7 +274,7 @@ def test_a_pooled_tail_reaches_as_far_as_that_of_the_runs_values() -> None:
         return stats.quantile([x for run in chosen for x in run], 0.99)
 
     found = stats.over_runs(runs, pooled, tail=0.99)
-    # t with 4 degrees of freedom, the deviation of 0 to 4, and the 99th percentile of a normal distribution.
+    # Student's t with 4 degrees of freedom, the deviation of 0 to 4, and the normal distribution's 99th percentile.
     arm = 2.7764 * math.sqrt(2.5) * math.sqrt(1 / 5 + 2.3263**2 / 8)
     assert found.value == pytest.approx(math.exp(4))
     assert found.high == pytest.approx(math.exp(4 + arm), rel=1e-3)

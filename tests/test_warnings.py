@@ -1,4 +1,4 @@
-"""What a run says of its own results, and how several faults are told."""
+"""Warnings of a run about its own results, and messages about several errors."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_all_faults_are_told_at_once(subak: Subak, tmp_path: Path) -> None:
 
 
 def test_the_picture_of_the_readme_is_of_the_demo_as_it_is() -> None:
-    """Where this fails, the demo has changed: `make demo` draws the picture anew."""
+    """If this fails, the demo has changed: `make demo` draws the README's figure again."""
     import demo_figure
 
     told = json.loads(demo_figure.PICTURE.with_suffix(".json").read_text())

@@ -1,4 +1,4 @@
-"""A run that is watched on the live page: what it shows, who may read it, and that results are the same."""
+"""The live page of a run: its content, access to it, and unchanged results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_watched_run_is_the_same_run(tmp_path: Path) -> None:
         state = _state(page, "?network=1")
     spec.run(tmp_path / "alone", 1, None, None)
     assert (tmp_path / "watched/results.parquet").read_bytes() == (tmp_path / "alone/results.parquet").read_bytes()
-    # Two trials had their turn; what is there is the last one's end.
+    # Two trials have run; the page shows the state at the end of the last one.
     assert state["network"] == 2
     assert [what.split(":")[0] for _, _, what in state["events"]] == ["trial 0", "trial 0", "trial 1", "trial 1"]
     assert state["status"]["says"].startswith("trial 1: numfabric, seed 2, 100.000 ms")

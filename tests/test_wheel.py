@@ -1,4 +1,4 @@
-"""The wheel and the source distribution: whole, as their names say, and enough for one who has no Rust."""
+"""The wheel and the source distribution: complete, correctly named, and usable without Rust."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conftest import ROOT
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This machine's, of what setup has built."""
+    """The wheel for this machine, from the existing build."""
     folder = tmp_path_factory.mktemp("wheel")
     _run("packages/wheel.sh", "here", folder)
     (made,) = folder.glob("*.whl")
@@ -97,7 +97,7 @@ def test_the_readme_says_how_it_is_installed(wheel: Path, tmp_path: Path) -> Non
     (line,) = re.findall(r"^pip install dist/.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
     machine = os.uname().machine
     other = {"x86_64": "aarch64", "aarch64": "x86_64"}[machine]
-    # As `make wheel` leaves the folder.
+    # The folder as `make wheel` leaves it.
     (tmp_path / "dist").mkdir()
     for name in (wheel.name, wheel.name.replace(machine, other), "subak-0.1.0.tar.gz", "subak-agent"):
         (tmp_path / "dist" / name).write_bytes(wheel.read_bytes())
@@ -178,13 +178,13 @@ def test_the_source_distribution_holds_all_that_is_built(tmp_path: Path) -> None
         names = {name.partition("/")[2] for name in held.getnames()}
     tracked = _run("git", "ls-files", "python", "packages/wheel", "Cargo.lock", "LICENSE", "README.md").split()
     assert set(tracked) - names == set()
-    # The crate of the package, with all that it is made of.
+    # The crate of the package, with all crates on which it depends.
     tree = _run("cargo", "tree", "--offline", "--locked", "-p", "subak-py", "--edges", "normal", "--prefix", "none")
     crates = {Path(line.split("(")[1].rstrip(")")).name for line in tree.splitlines() if f"({ROOT}" in line}
     assert {"py", "lab", "solve", "packet"} <= crates
     sources = set(_run("git", "ls-files", *(f"crates/{crate}/src" for crate in crates)).split())
     assert sources - names == set()
-    # Pip builds what it has unpacked: the lock file has more than is left of the workspace, and that must not matter.
+    # Pip builds from the unpacked distribution, whose lock file may have more packages than its reduced workspace.
     with tarfile.open(made) as held:
         held.extractall(tmp_path, filter="data")
     (root,) = (path for path in tmp_path.iterdir() if path.is_dir())

@@ -1,4 +1,4 @@
-"""One meaning a word: a public type name of the Rust code stands once, or its reason stands here."""
+"""Each public type name of the Rust code is used once, or has its reason here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from conftest import ROOT
 
 MOST_REASONS = 12
 
-# Public type names that stand more than once, each with its reason.
+# Public type names that are used more than once, each with its reason.
 REASONS: dict[str, str] = {}
 
-# Not `type Out = ...` of an implementation, which has no visibility of its own.
+# Excludes ``type Out = ...`` in an implementation, which has no visibility of its own.
 PUBLIC = re.compile(r"^\s*pub (?:unsafe )?(?:struct|enum|trait|type|union) (\w+)", re.MULTILINE)
 
 

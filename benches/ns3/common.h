@@ -1,4 +1,4 @@
-// What the two programs share: links without queue disciplines but those asked for, CPU time, lists of numbers.
+// Common parts of the two ns-3 programs: CPU time, input files, and TCP's configuration.
 #pragma once
 
 #include "ns3/core-module.h"
@@ -25,7 +25,7 @@ UserSeconds()
     return usage.ru_utime.tv_sec + usage.ru_utime.tv_usec * 1e-6;
 }
 
-/// Lines of `columns` whole numbers each.
+/// Reads a file with `columns` integers per line.
 inline std::vector<std::vector<uint64_t>>
 ReadRows(const std::string& path, size_t columns)
 {
@@ -46,8 +46,8 @@ ReadRows(const std::string& path, size_t columns)
     }
 }
 
-/// TCP as the other simulator has it: an ACK for every packet, no timestamps, no delay before the first packet, a
-/// clock as fine as the simulation's.
+/// Configures TCP as Subak's packet simulator models it: an ACK for every packet, no timestamps, and timers with the
+/// simulation's resolution.
 inline void
 ConfigureTcp(uint32_t mss, uint32_t initialWindow, ns3::Time minRto)
 {

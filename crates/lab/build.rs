@@ -1,4 +1,4 @@
-//! Computes the build's identity: a hash of every source that results depend on.
+//! Computes the identity of the build: a hash of every source file that results depend on.
 
 mod sources;
 

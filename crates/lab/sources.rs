@@ -1,4 +1,4 @@
-//! Hash of every source that results depend on, for the build script and its test.
+//! Hash of every source file that results depend on, for the build script and its test.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Hash of the files `parts` and of the versions of dependencies.
+/// Hash of all files in `parts` and of `Cargo.lock`.
 pub fn hash(crates: &Path, parts: &[PathBuf]) -> io::Result<String> {
     let mut files = vec![lock(crates)];
     for part in parts {
@@ -40,7 +40,7 @@ pub fn parts(crates: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
     Ok(below(crates, name)?.into_iter().flat_map(of).collect())
 }
 
-/// The crate `name` and its dependencies in this workspace.
+/// Names of the crate `name` and of its dependencies in this workspace.
 fn below(crates: &Path, name: &str) -> io::Result<BTreeSet<String>> {
     let (mut found, mut open) = (BTreeSet::new(), vec![name.to_string()]);
     while let Some(name) = open.pop() {
@@ -54,7 +54,7 @@ fn below(crates: &Path, name: &str) -> io::Result<BTreeSet<String>> {
     Ok(found)
 }
 
-/// Collects the file `part`, or every file below it: sources and included data.
+/// Collects the file `part`, or every file below the folder `part`: sources and included data.
 fn collect(part: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if part.is_file() {
         files.push(part.to_path_buf());
@@ -66,7 +66,7 @@ fn collect(part: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Path relative to the folder of crates, with the same separators on every system.
+/// Path relative to the folder of crates, with the separator "/" on every system.
 fn name(crates: &Path, path: &Path) -> String {
     let below = path.strip_prefix(crates).unwrap_or(path.file_name().map(Path::new).unwrap_or(path));
     below.components().map(|c| c.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")

@@ -1,4 +1,4 @@
-//! Computes the extension's identity: a hash of its sources and of those of every crate below.
+//! Computes the extension's identity: a hash of its sources and of those of every crate that it depends on.
 
 #[path = "../lab/sources.rs"]
 mod sources;

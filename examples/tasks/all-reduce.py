@@ -1,4 +1,4 @@
-"""A ring all-reduce of four hosts beside background traffic, by the weights of its flows."""
+"""A ring all-reduce of four hosts that competes with background traffic: its duration by the weight of its flows."""
 
 import subak
 

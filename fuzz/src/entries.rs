@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: each accepts any bytes.
+//! Entry points for fuzzing: functions that accept any bytes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use subak_control::{Allocator, BigSwitch, ControlSettings, Ecmp, Endpoint};
@@ -28,7 +28,7 @@ fn trace(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A datagram is either malformed at an offset within the bytes, or encodes to the same bytes again.
+/// A datagram is either refused with an error at an offset within the bytes, or encodes to the same bytes again.
 fn datagram(bytes: &[u8]) -> u64 {
     match Datagram::decode(bytes) {
         Ok(datagram) => {
@@ -175,7 +175,7 @@ fn exchange(bytes: &[u8]) -> u64 {
     trace((bits(counters.stale), bits(counters.refused), bits(told.into()), counters.lapsed.min(1)))
 }
 
-/// A case is parsed, or refused with an error that names a place.
+/// A case is either parsed, or refused with an error that names a place.
 fn case(bytes: &[u8], format: Format) -> u64 {
     let Ok(text) = std::str::from_utf8(bytes) else { return 0 };
     let read = &mut |_: &str| Err(subak_core::InputError::new("", "no files here", "give everything in the case"));

@@ -1,4 +1,4 @@
-//! Every input that was kept, and a search from there: a fixed number of inputs, the same each time.
+//! Runs all kept inputs, and a search from them with a fixed number of new inputs, the same in each run.
 
 use std::path::PathBuf;
 use subak_fuzz::entries::{ENTRIES, EntryPoint};

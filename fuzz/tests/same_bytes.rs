@@ -1,5 +1,5 @@
-//! The build of the tests, with checks and hardly optimized dependencies, gives the bytes that `tests/data/same/bytes.json`
-//! holds. `tests/test_same_bytes.py` asks the same of the release build that people install.
+//! Results of the test build (with overflow checks, and with dependencies that are hardly optimized) are the bytes in
+//! `tests/data/same/bytes.json`. `tests/test_same_bytes.py` compares the release build's with the same file.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

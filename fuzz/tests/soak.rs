@@ -1,4 +1,4 @@
-//! A short soak, and that it finds what is broken: its seed finds it again.
+//! A short soak test. Wrong results are detected, and the seed of the case repeats the detection.
 
 use subak_core::{Flow, Flows, Link, LinkId, Network, Policy};
 use subak_fuzz::soak::draw::Draw;
@@ -7,13 +7,13 @@ use subak_fuzz::soak::rows::{CsvRow, TrialSums};
 use subak_fuzz::soak::{CaseResult, KINDS, case, caught, keep_panics, packets, solver};
 use subak_solve::{SolveOptions, solve};
 
-/// Seeds of a soak that found something, each mended since.
+/// Seeds whose cases failed in a soak test, before the cause was corrected.
 const FOUND: [u64; 2] = [1795630088564, 1795633815008];
 
 #[test]
 fn random_cases_hold() {
     let mut whole = std::collections::BTreeMap::new();
-    // The seventh takes a minute, which the soak has and a test has not.
+    // Case 7 takes a minute, which is too long for this test.
     for seed in (8..=60).chain(FOUND) {
         let (kind, held) = case(seed);
         let held = held.unwrap_or_else(|what| panic!("seed {seed}, {kind}: {what}\nagain: make soak SEED={seed}"));
@@ -24,7 +24,7 @@ fn random_cases_hold() {
     }
 }
 
-/// Seeds of cases that simulate packets, with enough of them to leave one out of the books.
+/// Seeds of cases that simulate packets to the end: one event can be omitted from their accounts.
 fn seeds_of_packets() -> impl Iterator<Item = u64> {
     (1..).filter(|&seed| packets::case(&mut Draw::new(seed), None).is_ok_and(|held| held == CaseResult::Whole))
 }
@@ -95,7 +95,7 @@ fn memory_that_grows_is_found() {
         (0..100_000).for_each(|k| memory.note(look(k)));
         memory.check()
     };
-    // Large cases lift it for a while.
+    // Large cases raise memory only for a while.
     assert_eq!(of(|k| (100 << 20) + if k % 7 == 0 { 1 << 30 } else { 0 }), Ok(()));
     assert!(of(|k| (100 << 20) + k * 4096).is_err_and(|what| what.contains("memory grows")));
 }

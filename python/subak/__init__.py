@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from subak.runs import Difference, diff, movie, report, run
     from subak.schemas import schema
     from subak.scheme import FairCodel, Fifo, Hop, Priority, Rank, Recovery, Scheme, Sink, Source, Stfq
+    from subak.simulation import Simulation
     from subak.sockets import set_weight
     from subak.soze import soze_margin
     from subak.structures import Structure
@@ -43,6 +44,7 @@ __all__ = [
     "Results",
     "Rows",
     "Scheme",
+    "Simulation",
     "Sink",
     "Source",
     "Stfq",
@@ -72,6 +74,7 @@ _HOMES = {
     "converge": "api",
     "solve": "api",
     "structure": "api",
+    "Simulation": "simulation",
     "Structure": "structures",
     "Difference": "runs",
     "Results": "results",

@@ -64,7 +64,7 @@ class Structure:
     def __new__(cls, case: Case, k: str) -> Self: ...
 
 class Case:
-    """A checked allocation problem."""
+    """An allocation problem that passed all checks."""
 
     policy: str
     @staticmethod
@@ -78,7 +78,7 @@ class Case:
     def solve(self, solver: str, iterations: int | None = None, gamma: float | None = None) -> Answer: ...
 
 class Incremental:
-    """A case and its last answer."""
+    """An allocation problem that is solved again after changes, with its last answer."""
 
     def __new__(cls, case: Case) -> Self: ...
     def add_flows(self, text: bytes) -> None: ...
@@ -94,7 +94,7 @@ class Incremental:
     def __contains__(self, id: str) -> bool: ...
 
 class Ned:
-    """State of an optimizer's iterations."""
+    """An iterative optimizer (NED or a baseline): its prices and its flows."""
 
     iterations: int
     def __new__(cls, network: Network, policy: bytes, method: str, gamma: float | None, precision: str) -> Self: ...
@@ -122,7 +122,7 @@ class Network:
     def link_numbers(self, ids: list[str]) -> list[int]: ...
 
 class SPercLinks:
-    """Links with s-PERC's update rule, and flows whose messages are updated in any order."""
+    """Links that update control messages by s-PERC's rule, in the order of the events that ``run`` gets."""
 
     def __new__(cls, capacities_bps: list[float], paths: list[list[int]], division_kb: float, tie: float) -> Self: ...
     def run(self, events: bytes) -> bytes: ...
@@ -130,7 +130,7 @@ class SPercLinks:
 _Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
 
 class Spec:
-    """A checked spec."""
+    """A spec (description of the simulations to run) that passed all checks."""
 
     name: str
     @staticmethod
@@ -160,7 +160,7 @@ class Spec:
     def run_trial(self, trial: int, folder: str | PathLike[str], goes_on: Callable[[], bool]) -> _Came | None: ...
 
 class Io:
-    """Where a machine of a scheme asks the simulator. Bytes of a window are payload, a rate is bit/s on the wire."""
+    """Calls of a scheme's state machine to the simulator. Windows are bytes of payload, rates are bit/s on the wire."""
 
     now_ns: int
     def pace(self, rate: float | None = None, window: float | None = None, subflow: int = 0) -> None: ...
@@ -172,14 +172,14 @@ class Io:
     def random(self) -> float: ...
 
 class Message:
-    """The eight numbers of a message."""
+    """A control message of a scheme: eight numbers, whose meaning the scheme defines."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int) -> float: ...
     def __setitem__(self, place: int, number: float) -> None: ...
 
 class Packet:
-    """A packet at a machine: its header has eight numbers."""
+    """A packet at a state machine of a scheme. Its header has eight numbers, whose meaning the scheme defines."""
 
     flow: int
     subflow: int
@@ -197,7 +197,7 @@ class Packet:
     def __setitem__(self, place: int, number: float) -> None: ...
 
 class Ack:
-    """An ACK at its source, with the eight numbers that the sink returned."""
+    """An ACK at the flow's source, with the eight header numbers that the sink returned."""
 
     subflow: int
     acked_bytes: int
@@ -230,7 +230,10 @@ class Path:
     links: list[int]
 
 class Flow:
-    """A flow as its source and sink see it. Of several paths ``hops`` to ``links`` are those of the first."""
+    """A flow as its source and sink see it.
+
+    With several paths, the attributes ``hops`` to ``links`` describe the first.
+    """
 
     flow: int
     weight: float
@@ -251,7 +254,7 @@ class Flow:
     paths: list[Path]
 
 class Port:
-    """An output port as its hop sees it now."""
+    """State of an output port now, as a scheme's hop at this port sees it."""
 
     link: int
     from_: int | None
@@ -266,7 +269,7 @@ class Port:
     seed: int
 
 class Visit:
-    """A message's place on its path; ``hop`` counts data links from the source."""
+    """Place of a control message on its path; ``hop`` counts data links from the source."""
 
     flow: int
     subflow: int
@@ -274,7 +277,7 @@ class Visit:
     forward: bool
 
 class Watched:
-    """State of the runs, for the live page."""
+    """Progress of the runs of this process, for the live page."""
 
     def __init__(self) -> None: ...
     def state(self, whole: bool) -> str: ...
@@ -291,6 +294,24 @@ def diff(first: str | PathLike[str], second: str | PathLike[str]) -> str: ...
 def capture(dir: str | PathLike[str], trial: int | None, links: list[str], out: str | PathLike[str]) -> str: ...
 def export(dir: str | PathLike[str], kind: str | None, out: str | PathLike[str] | None) -> int: ...
 def columns() -> str: ...
+
+class Simulation:
+    """The simulation behind ``subak.Simulation``."""
+
+    now_ns: int
+    events: int
+    def __new__(cls, spec: Spec) -> Self: ...
+    def add_flows(self, list: bytes) -> int: ...
+    def change_weight(self, flow: int, weight: float) -> None: ...
+    def stop_flow(self, flow: int) -> None: ...
+    def change_paths(self, flow: int, paths: list[list[str]]) -> None: ...
+    def set_up(self, link: str, up: bool, both: bool) -> None: ...
+    def change_capacity(self, link: str, capacity: bytes, both: bool) -> None: ...
+    def advance(self, until_ns: int, end: str) -> list[int]: ...
+    def flows_table(self) -> Table: ...
+    def links_table(self) -> Table: ...
+    def paces_table(self, flow: int) -> Table: ...
+
 def weight_policies() -> str: ...
 def nanoseconds(text: str) -> int: ...
 def bytes_of(text: str) -> int: ...

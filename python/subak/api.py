@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from subak.structures import Structure
 
 Problem = Mapping[str, Any] | str | os.PathLike[str] | _subak.Network
-"""A problem: a case as a dict, the path of a case file, or a network that is used with separate flows."""
+"""A problem: a case as a dict, the path of a case file, or a network whose flows are given separately."""
 
 
 Flows = Sequence[Mapping[str, Any]] | Mapping[str, Any] | Frame
@@ -109,7 +109,7 @@ class Network(_subak.Network):
         return _read(cls(inputs.to_json(graph_of(graph) | _given(beside)), "."))
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """A networkx graph; its edges have ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer``."""
+        """A networkx graph. Its edges have ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer`` (bytes)."""
         import networkx as nx
         import pyarrow as pa
 
@@ -149,7 +149,7 @@ class Network(_subak.Network):
 
 
 EDGE_KEYS = ("capacity", "delay", "buffer", "id", "LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel")
-"""Attributes of edges whose values are read; of other attributes only the names are."""
+"""Attributes of edges whose values are read; of other attributes only the names are read, for warnings."""
 
 
 def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(network: Network) -> Network:
-    """Reads the network, and warns about how it was read."""
+    """Issues the network's warnings about its input, and returns the network."""
     for said in network.warnings:
         warnings.warn(said, InputWarning, stacklevel=4)
     return network
@@ -178,12 +178,12 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
 
 
 def _telling(data: Mapping[Any, Any]) -> list[str]:
-    """Attributes of a node whose values may tell hosts from switches: text and booleans."""
+    """Attributes of a node whose values may distinguish hosts from switches: text and booleans."""
     return [str(key) for key, value in data.items() if isinstance(value, str | bool)]
 
 
 def _attributes(data: Mapping[Any, Any], read: Sequence[str]) -> dict[str, Any]:
-    """Attributes of a graph, a node or an edge by name; values only of those that are read."""
+    """Attributes of a graph, a node or an edge by name; the value is ``None`` unless the attribute is in ``read``."""
     told = {str(key): value if key in read else None for key, value in data.items() if value is not None}
     return {key: value for key, value in told.items() if key not in ("source", "target")}
 
@@ -368,7 +368,7 @@ def _over(
 
 
 def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
-    """Flows of one path in columns, and the unit of their demands, if they are given as a table."""
+    """Flows with one path each as columns, and the unit of their demands; ``None`` if they are not given as a table."""
     import pyarrow as pa
 
     if tables.is_frame(flows):

@@ -42,7 +42,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
 INTERRUPTED = 130
 SETTLED = 1e-3
-"""Largest relative error of every rate at which an iteration counts as converged."""
+"""Largest relative error of any rate at which an iterative solver counts as converged."""
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """Prints a warning about an input in the form of the command's other messages; other warnings as Python does."""
+    """Prints a warning about an input in the form of the command's messages; other warnings in Python's form."""
     if issubclass(category, InputWarning):
         print(f"subak: note: {message}", file=sys.stderr)
     else:

@@ -31,7 +31,7 @@ from subak.build import build
 from subak.errors import InputError
 
 Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
-"""A result: trial number, table, packets, error, wall-clock time and processor time in seconds."""
+"""Result of a trial: number, table, packets, error, wall-clock time and processor time in seconds."""
 
 WORK = "subak.cluster:work"
 AHEAD = 2
@@ -39,16 +39,16 @@ AHEAD = 2
 TOGETHER = 8
 """Largest number of results fetched at once."""
 LOOK_S = 0.2
-"""Interval, s, at which the caller may cancel while there are no results."""
+"""Interval, s, at which a run without new results checks for cancellation."""
 COUNT_S = 1.0
-"""Interval, s, between counts of the workers."""
+"""Interval, s, at which workers are counted."""
 LONELY_S = 300.0
 """Time, s, that a run waits while there is no worker."""
 MOST_SPECS = 10
 """Largest number of times that the spec is sent again because workers die on receiving it."""
 CONNECT_S = 10.0
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""Makes local workers ignore Ctrl-C, which a terminal sends to them too; they end with the run that started them."""
+"""Python code that makes local workers ignore Ctrl-C, which a terminal sends to them too; they end with their run."""
 FULL = "No space left on device"
 """Message of the operating system for a full disk, which may appear in any error."""
 KEPT = "what is complete is kept: the same command goes on from there"
@@ -56,7 +56,7 @@ KEPT = "what is complete is kept: the same command goes on from there"
 
 @contextmanager
 def opened(where: str) -> Iterator[Cluster]:
-    """The workers of the scheduler at ``where``; ``local:N`` starts a scheduler and N workers on this machine."""
+    """The workers of the scheduler at the address ``where``; ``local:N`` starts a scheduler and N workers here."""
     local = re.fullmatch(r"local:([1-9][0-9]{0,3})", where)
     if not local and not re.fullmatch(r"(tcp|tls|ws|wss)://.+:[0-9]+", where):
         hint = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine, 1 at least"
@@ -81,7 +81,7 @@ def opened(where: str) -> Iterator[Cluster]:
     try:
         client = _client(where)
     except (OSError, ValueError, TypeError) as error:
-        # tls:// without certificates raises a TypeError.
+        # Dask raises a TypeError for tls:// without certificates.
         what = f"no scheduler answers at {where}: {str(error) or type(error).__name__}"
         hint = "start one with `dask scheduler`, and give the address that it prints"
         raise InputError(None, "--cluster", what, hint) from None
@@ -112,7 +112,7 @@ def _client(where: str) -> Client:
 
 
 def work(job: dict[str, Any], trial: int) -> Came | dict[str, str]:
-    """Runs one trial on a worker. A dict as the result says why this worker cannot run any trial."""
+    """Runs one trial on a worker. If the result is a dict, it has the reason why this worker cannot run any trial."""
     worker = get_worker()
     if job["build"] != build():
         ours, theirs = (f"{one['version']} ({one['sources']})" for one in (build(), job["build"]))
@@ -166,7 +166,7 @@ class Cluster:
         """Processor time of the trials, s."""
 
     def runs(self, spec: _subak.Spec) -> Callable[[list[int]], Iterator[Came | None]]:
-        """The function that runs trials of ``spec`` in place of this machine."""
+        """A function that runs trials of ``spec`` on the cluster's workers."""
         if spec.is_on_hosts():
             hint = "run it here, without a cluster"
             raise InputError(None, "backend", "a testbed's trials are carried by the hosts of one machine", hint)
@@ -183,7 +183,7 @@ class _Sweep:
         self._content = {"tree": tree, "files": tuple(files.items()), "build": build()}
         self._waiting: deque[int] = deque()
         self._out: dict[str, tuple[int, Any, set[str] | None]] = {}
-        """By key: the trial, its future, and the workers to which it is bound."""
+        """By key of the task: the trial, its future, and the workers to which it is bound."""
         self._suspects: list[int] = []
         """Trials whose workers died. Each runs once more, alone, to find out which one caused it."""
         self._alone: int | None = None
@@ -220,7 +220,7 @@ class _Sweep:
             raise InputError(None, "cluster", "workers die as the spec comes to them", f"see what ends them; {KEPT}")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
-            # A task, not scattered data, which would be lost with its worker.
+            # A task, not scattered data: data would be lost if the worker that stores them dies.
             self._job = self._client.submit(dict, **self._content, key=f"{self._name}-spec-{self._published}")
 
     def _count(self) -> Iterator[None]:
@@ -289,7 +289,7 @@ class _Sweep:
             elif future.status == "cancelled":
                 raise self._gone()
             else:
-                # Its worker died with it.
+                # Dask reset the task because its worker died.
                 self._again(key)
         if not there:
             return
@@ -297,7 +297,7 @@ class _Sweep:
         gather = self._client.gather(futures, asynchronous=True)
         answers = yield from self._answer(gather, lambda: all(future.status == "finished" for future in futures))
         if answers is None:
-            # A worker died meanwhile: each is checked again.
+            # A worker died during the transfer: the state of each task is checked again.
             for key in there:
                 self._done.put(key)
             return
@@ -313,7 +313,7 @@ class _Sweep:
     def _erred(self, key: str, trial: int, error: BaseException) -> Iterator[Came | None]:
         if isinstance(error, KilledWorker):
             if error.task != key:
-                # The spec was sent to workers that died, for whatever reason.
+                # The task with the spec failed, since workers died on receiving it.
                 if error.task == self._job.key:
                     self._publish()
                 self._again(key)
@@ -334,7 +334,10 @@ class _Sweep:
         yield trial, None, None, why, 0.0, 0.0
 
     def _find_lacking(self) -> bool:
-        """Determines which workers cannot load what trials need, since the error does not say it."""
+        """Refuses workers that cannot import subak, which the scheduler's error does not name.
+
+        Returns whether there are any.
+        """
         found = self._client.run(pkgutil.resolve_name, WORK, on_error="return")
         lacking = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
         for worker, error in lacking.items():

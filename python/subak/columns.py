@@ -1,4 +1,4 @@
-"""Flows of files and frames in columns: the form in which a million flows reach the core, without a dict for each."""
+"""Flows of files and frames as columns: a million flows reach the core without a dict for each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from subak._subak import Answer
 
     Words = tuple[list[str], np.ndarray]
-    """Distinct words, and the index of each cell's word; `NO_WORD` for an empty cell."""
+    """Distinct texts of a column, and for each cell the index of its text; `NO_WORD` for an empty cell."""
     Paths = tuple[Words, np.ndarray, np.ndarray]
-    """Links of all flows, the start of each flow's links, and the flows without a path."""
+    """Link ids of all paths in sequence, the index at which each flow's path starts, and the flows without a path."""
     Columns = tuple[list[tuple[str, np.ndarray]], list[tuple[str, Words]], Paths | None]
-    """Columns of numbers (NaN for an empty cell), of words, and of paths."""
+    """Columns of numbers (NaN for an empty cell), columns of text, and the paths."""
 
 NAMES = ("id", "src", "dst")
 PLAIN = (*NAMES, "demand", "weight", "size", "deadline", "subflows", "path")
@@ -76,7 +76,7 @@ def _read(name: str) -> pa.Table:
         for batch in (read.get_batch(i) for i in range(read.num_record_batches)) if is_file else read:
             rows += batch.num_rows
             _check_size(rows, 0, 0)
-            # Offsets beyond the file's bytes would be followed otherwise.
+            # Without this check, offsets beyond the file's bytes would be followed.
             batch.validate(full=True)
             batches.append(batch)
         return pa.Table.from_batches(batches, read.schema)
@@ -119,7 +119,7 @@ def write(answer: Answer, path: Path) -> None:
 
 
 def are_plain(table: pa.Table) -> bool:
-    """Whether the columns contain only one path per flow, names and numbers."""
+    """Whether the columns have only names, numbers and one path per flow."""
     return all(key in PLAIN and _is_plain(key, field.type) for key, _, field in _fields(table))
 
 
@@ -147,13 +147,13 @@ def of_table(table: pa.Table) -> Columns:
 
 
 def _fields(table: pa.Table) -> list[tuple[str, str, pa.Field]]:
-    """For each column its key in a flow, the unit of its numbers if it differs from the key's own, and its type."""
+    """For each column: its key in a flow, the unit of its numbers if not the key's default, and its type."""
     named = [(*tables.NS_AND_BYTES.get(field.name, (field.name, "")), field) for field in table.schema]
     return [(key, unit, field) for key, unit, field in named if not field.name.startswith("__index_level_")]
 
 
 def _inner(kind: pa.DataType) -> pa.DataType:
-    """Values of a dictionary-encoded column."""
+    """Type of the values of a dictionary-encoded column; otherwise the type itself."""
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,4 +1,4 @@
-"""What every scheme has to keep: every byte once under each fault, and the same bytes twice."""
+"""Checks for every scheme: receivers get each byte once under every fault, and two runs write the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from subak.results import Results
 
 
 class Check(NamedTuple):
-    """One check, whether the scheme passed, and what was seen."""
+    """Result of a check: name, whether the scheme passed, and the observed values."""
 
     name: str
     passed: bool
@@ -55,11 +55,11 @@ SCENES: dict[str, dict[str, Any]] = {
         }
     },
 }
-"""Each check by its name, with what it changes of the spec."""
+"""Checks by name, each with its changes to the spec."""
 
 
 def check(target: str) -> Iterator[Check]:
-    """Each check of the scheme: ``FILE.py:CLASS``, a shared object, or the name of one of ours."""
+    """Runs each check of a scheme: ``FILE.py:CLASS``, a shared object, or the name of a built-in scheme."""
     table = _table(target)
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, changes) in enumerate(SCENES.items()):
@@ -98,7 +98,7 @@ def _delivers(name: str, spec: dict[str, Any], folder: Path) -> Check:
 
 
 def _repeats(spec: dict[str, Any], folder: Path) -> Check:
-    """Runs the spec in processes of their own, whose sets have other orders."""
+    """Compares two runs of the spec with different hash seeds, which change the order of Python's sets."""
     name = "the same bytes twice"
     results = []
     for seed in ("1", "2"):
@@ -115,15 +115,26 @@ def _repeats(spec: dict[str, Any], folder: Path) -> Check:
     return Check(name, same, "two hash seeds" if same else "they differ under two hash seeds: sort what comes of a set")
 
 
-def write_template(file: Path, like: str) -> None:
-    """Writes a first file of a scheme, a copy of the one called ``like``."""
+HEADER = "subak_scheme.h"
+
+
+def write_template(file: Path, like: str) -> list[Path]:
+    """Writes the template ``like`` to ``file``, for a user's own scheme. Returns the written files.
+
+    A file whose name ends in ``.c`` is written in C, with its header beside it; all others in Python.
+    """
     folder = Path(__file__).parent / "outside/templates"
-    known = sorted(one.stem for one in folder.glob("*.py"))
+    ending = ".c" if file.suffix == ".c" else ".py"
+    known = sorted(one.stem for one in folder.glob(f"*{ending}"))
     if like not in known:
         raise InputError(None, "--like", f'there is no template "{like}"', f"choose one of: {', '.join(known)}")
-    if file.exists():
-        raise InputError(str(file), "", "the file exists", "name another one")
-    try:
-        file.write_text((folder / f"{like}.py").read_text(encoding="utf-8"), encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(file), "", f"cannot be written: {error.strerror}", "name another file") from None
+    copies = {file: folder / f"{like}{ending}"} | ({file.with_name(HEADER): folder / HEADER} if ending == ".c" else {})
+    for path, template in copies.items():
+        if path.exists() and (path == file or path.read_bytes() != template.read_bytes()):
+            raise InputError(str(path), "", "the file exists", "name another one")
+    for path, template in copies.items():
+        try:
+            path.write_bytes(template.read_bytes())
+        except OSError as error:
+            raise InputError(str(path), "", f"cannot be written: {error.strerror}", "name another file") from None
+    return list(copies)

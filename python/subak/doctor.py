@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """A requirement: whether this machine meets it, and what needs it."""
+    """A requirement: what was found on this machine (``None`` if missing), and the commands that need it."""
 
     name: str
     found: str | None
@@ -48,7 +48,7 @@ def as_json() -> dict[str, Any]:
 
 
 def _hosts() -> list[Check]:
-    """Results of the agent's checks of kernel features."""
+    """Checks of the kernel features that a testbed needs, by ``subak-agent``."""
     from subak.errors import InputError
     from subak.testbed.testbed import agent
 

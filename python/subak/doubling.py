@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 TWICE = 2.0
 EXACT = ("max-min", "bandwidth-function")
-"""Policies whose prices do not add up to a gain: these problems are solved again with doubled links."""
+"""Policies under which prices do not bound the gain: each bottleneck is doubled and the problem solved again."""
 FINER = 1e-9
-"""Relative change below which a rate counts as unchanged, and share of the worth below which a link has none."""
+"""Relative change below which a rate counts as unchanged; links with a smaller fraction of the largest worth are
+omitted."""
 
 
 def upgrades(
@@ -44,7 +45,7 @@ def upgrades(
 
 
 def rank(case: _subak.Case, answer: Answer) -> pa.Table:
-    """Like ``upgrades``, for a case that is solved."""
+    """Ranks the links of a solved case as ``upgrades`` does."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

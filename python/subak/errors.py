@@ -18,7 +18,7 @@ class InputError(ValueError):
         self.place = place
         """The place in the input, such as ``flows[3].path[1]`` or ``line 4, column 7``."""
         self.what = what
-        """The problem."""
+        """Description of the problem."""
         self.hint = hint
         """The hint: a valid value, or the next step."""
         self.more = tuple(more)
@@ -34,7 +34,7 @@ class InputError(ValueError):
         return self.hint
 
     def each(self) -> list[InputError]:
-        """All errors, this one first."""
+        """All errors of the input, this one first."""
         return [self, *self.more]
 
     def line(self) -> str:

@@ -13,14 +13,14 @@ from subak.errors import InputError
 
 @dataclass(frozen=True)
 class Repair:
-    """Statistics of a repair."""
+    """Statistics of one call of ``Incremental.repair``."""
 
     flows: int
-    """Number of flows that were solved for."""
+    """Number of flows whose rates were recomputed."""
     rounds: int
-    """Number of rounds."""
+    """Number of rounds. A round recomputes a set of flows and adds the flows that this affects."""
     exact: bool
-    """Whether it ended in an exact solve of all flows."""
+    """Whether the repair ended in an exact solve of all flows, because too many flows were affected."""
 
 
 class Incremental(_subak.Incremental):
@@ -41,7 +41,7 @@ class Incremental(_subak.Incremental):
         flows: Sequence[Mapping[str, Any]] | Rows | None = None,
         policy: str | Mapping[str, Any] = "max-min",
     ) -> Self:
-        """Starts from a problem."""
+        """Creates a problem that can be changed and solved again."""
         if flows is None and isinstance(problem, _subak.Network):
             flows = ()
         return super().__new__(cls, case_of(problem, flows, policy))
@@ -76,11 +76,11 @@ class Incremental(_subak.Incremental):
 
     @inputs.keywords
     def repair(self, tolerance: float = 1e-3) -> Repair:
-        """Repairs the last max-min rates so that each flow has its bottleneck to within ``tolerance``.
+        """Updates the last max-min rates around the changes until each flow has a bottleneck to within ``tolerance``.
 
         The time is proportional to the number of affected flows; if a change affects many, ``solve`` is faster.
         ``rate_bps`` returns a flow's rate, ``answer`` all rates with their certificate. Links are never overloaded.
-        Raises ``InputError`` for utilities, bandwidth functions and several paths per flow, which it does not support.
+        Raises ``InputError`` for utilities, bandwidth functions and several paths per flow, which are not supported.
         """
         return Repair(*self.repair_within(tolerance))
 

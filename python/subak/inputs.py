@@ -53,7 +53,7 @@ def check_file(name: str) -> None:
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Why a file cannot be read, in words."""
+    """Converts an operating system's error about an unreadable file to an ``InputError``."""
     try:
         yield
     except FileNotFoundError:

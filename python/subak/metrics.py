@@ -10,7 +10,7 @@ from typing import Any
 from subak import units
 
 Scale = Callable[[float], tuple[float, str]]
-"""For a value: divisor, and unit."""
+"""For a value: the divisor that scales it, and the unit of the result."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Metric:
     """The metric that counts unfinished flows or jobs; if it is not 0, this metric is a lower bound."""
 
     def text(self, stat: Mapping[str, Any] | None, *, at_least: bool = False) -> str:
-        """The mean with half its confidence interval in the same unit; a dash without a value. Counts have no interval.
+        """The mean and half its confidence interval, in the same unit; a dash without a value. Counts have no interval.
 
         ``at_least`` marks a lower bound.
         """
@@ -110,13 +110,13 @@ COMPARED = (
 
 
 JOBS = tuple(m for m in COMPARED if m.name in ("job_time_mean_ns", "job_slowdown_mean"))
-"""Columns of a table of jobs."""
+"""Metrics that a table of jobs has as columns."""
 
 CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at_end", "end_error")))
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
-    """The metrics that occur in the ``rows`` of a comparison; counts of problems only if they are not 0."""
+    """The metrics that occur in the ``rows`` of a comparison; counts of problems only if one is not 0."""
 
     def some(name: str) -> bool:
         return any(row["metrics"].get(name, {"mean": 0})["mean"] > 0 for row in rows)
@@ -126,7 +126,7 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
 
 
 def warning_text(warning: Mapping[str, Any]) -> str:
-    """Text of a warning, after the scheme and sweep point that it concerns."""
+    """Text of a warning, preceded by the scheme and sweep point that it concerns."""
     about = _concerned(warning)
     return f"{about}: {warning['text']}" if about else str(warning["text"])
 
@@ -137,7 +137,10 @@ MOST_ALIKE = 2
 
 
 def warning_texts(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The warnings of a run as text; many of one kind are combined, with a list of what they concern."""
+    """The warnings of a run as text.
+
+    Many of one kind are combined, with a list of the schemes and sweep points concerned.
+    """
     kinds: dict[str, dict[str, Mapping[str, Any]]] = {}
     for warning in warnings:
         kinds.setdefault(str(warning["kind"]), {})[warning_text(warning)] = warning
@@ -169,7 +172,7 @@ def _said(value: Any) -> str:
 
 
 def shown_labels(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Display names of some labels of schemes: ``ideal (max-min)``, since an ideal depends on the policy."""
+    """Display names of scheme labels: an ideal scheme gets its policy, as in ``ideal (max-min)``."""
     policy = manifest.get("spec", {}).get("policy", {"kind": "max-min"})
     kind, alpha = policy.get("kind", "max-min"), policy.get("alpha")
     if isinstance(kind, list) or isinstance(alpha, list):

@@ -15,7 +15,7 @@ MOST_ROWS = 12
 
 
 def answer(found: Answer) -> str:
-    """The rates, and the certificate below."""
+    """HTML of an answer: the flows' rates, with the certificate below."""
     flows = _first(found.flows)
     rows = [
         (name, units.rate(rate), status or ", ".join(links))
@@ -29,13 +29,13 @@ def answer(found: Answer) -> str:
 
 
 def table(given: Table) -> str:
-    """The first rows of a table."""
+    """HTML of the first rows of a table."""
     rows = [[str(cell) for cell in row] for row in zip(*_first(given).values(), strict=True)]
     return _table(given.column_names, rows, len(given), "")
 
 
 def network(given: Network) -> str:
-    """The links of a network."""
+    """HTML of a network's links."""
     links = _first(given.links)
     rows = [
         (name, units.rate(bps), units.seconds(ns / 1e9))
@@ -45,7 +45,7 @@ def network(given: Network) -> str:
 
 
 def results(name: str, manifest: dict[str, Any], summary: dict[str, Any] | None) -> str:
-    """The comparison of the schemes; without a summary, a note that no trial is complete."""
+    """HTML of the comparison of schemes; without a summary, of the name only."""
     from subak.metrics import COMPARED, shown_labels, sweep_point_of
 
     if summary is None:
@@ -65,7 +65,7 @@ def results(name: str, manifest: dict[str, Any], summary: dict[str, Any] | None)
 
 
 def difference(identical: bool, compared: Iterable[Mapping[str, Any]]) -> str:
-    """One row for each scheme and metric that differs."""
+    """HTML of a comparison of two runs: one row for each scheme and metric that differs."""
     if identical:
         return "<p>The results are the same, byte for byte.</p>"
     rows = [

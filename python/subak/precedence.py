@@ -1,6 +1,6 @@
-"""Precedence graphs as self-contained SVG files, with light and dark theme, without scripts or fonts.
+"""Pictures of precedence graphs of links (``subak.structure``): SVG, with light and dark theme, without scripts.
 
-Links are in the column of the iteration that removes them. Lines show the kinds of precedence by colour and dash.
+An iteration of WF^k removes links, which form a column. Lines show the kinds of precedence by colour and dash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from subak import units
 
 MOST_LINKS, MOST_EDGES, MOST_COLUMNS, MOST_ROWS = 120, 400, 24, 30
-"""Limits beyond which lines can no longer be followed: the picture then shows counts of links."""
+"""Limits above which lines are too dense to follow; a larger graph is shown as counts of links."""
 
 KINDS = {
     "direct": ("they share a flow", ""),
@@ -41,7 +41,7 @@ text.via { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-wid
 
 
 Edges = dict[tuple[str, str], dict[str, list[str]]]
-"""Edges by (precedent, link): their ``kinds``, and the medium links in ``via``."""
+"""Edges by (precedent, link): their ``kinds``, and in ``via`` the medium links of indirect precedence."""
 
 
 class Drawn(Protocol):
@@ -53,25 +53,25 @@ class Drawn(Protocol):
 
     @property
     def depth(self) -> int:
-        """Number of iterations."""
+        """Number of iterations of WF^k."""
 
     @property
     def partition(self) -> list[list[str]]:
-        """The links that each iteration removes."""
+        """The links that each iteration of WF^k removes."""
 
     @property
     def longest_chain(self) -> list[str]:
-        """A longest path of the graph."""
+        """A longest path of the precedence graph."""
 
     @property
     def edge_count(self) -> int:
-        """Number of rows of precedence; an edge has one for each of its kinds and medium links."""
+        """Number of rows in the table of precedence; an edge has one for each of its kinds and medium links."""
 
     def bottlenecks(self) -> list[dict[str, Any]]:
-        """A row for each link."""
+        """Rows of the table of links: one for each bottleneck."""
 
     def edges(self) -> Edges:
-        """The edges."""
+        """Edges of the precedence graph."""
 
 
 def picture(found: Drawn) -> str:

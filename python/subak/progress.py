@@ -32,11 +32,11 @@ def waiting(doing: str) -> Iterator[None]:
 
 
 Workers = Callable[[], int | None]
-"""Callback for the number of a cluster's workers; ``None`` without a cluster."""
+"""Callback that returns the number of a cluster's workers; ``None`` without a cluster."""
 
 
 def _no_cluster() -> None:
-    """Number of workers without a cluster: none."""
+    """Callback for runs without a cluster: there is no number of workers."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def _in_notebook() -> bool:
 
 
 class Reporter:
-    """Shows the progress of one run while it is entered; it is called with the progress."""
+    """Shows the progress of one run inside its ``with`` block; each call updates the progress."""
 
     def __init__(self, name: str, workers: Workers = _no_cluster) -> None:
         self._name = name

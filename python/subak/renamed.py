@@ -72,7 +72,7 @@ def keywords(**new_of: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def columns(wanted: Sequence[str] | None, known: Sequence[str]) -> dict[str, str]:
-    """Columns to read, each with its new name: old files, and ``wanted``, may use old names."""
+    """Columns to read, each with its new name. Files and ``wanted`` may use old names."""
     there = {COLUMNS.get(name, name): name for name in known}
     if wanted is None:
         return {name: new for new, name in there.items()}
@@ -83,7 +83,7 @@ def columns(wanted: Sequence[str] | None, known: Sequence[str]) -> dict[str, str
 
 
 def manifest(told: Any) -> Any:
-    """A manifest with new names."""
+    """The manifest with old keys replaced by new ones."""
     if not isinstance(told, dict) or "trials" in told or not isinstance(told.get("cells"), list):
         return told
     new = {MANIFEST.get(key, key): value for key, value in told.items()}

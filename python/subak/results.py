@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight")
-"""The kinds of row of a results table."""
+"""Kinds of rows in a table of results."""
 
 MOST_LISTED = 12
 """Largest number of unread trials that a message lists one by one."""
@@ -50,7 +50,7 @@ class Results:
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings that limit what the results show, each with ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
+        """Warnings about limits of the results, each with ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
 
         Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
         ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
@@ -100,7 +100,7 @@ class Results:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
 
     def lacking(self) -> str:
-        """Which trials are not read and why, as sentences; empty if all are read."""
+        """Numbers of the trials that are not read, with the reason, as sentences; empty if all are read."""
         if self.complete:
             return ""
         trials = self.manifest["trials"]
@@ -128,7 +128,7 @@ class Results:
             warnings.warn(f"{self.folder}: {said}", InputWarning, stacklevel=stacklevel)
 
     def _nothing(self) -> InputError:
-        """Error of a run without complete trials."""
+        """The error for a run without complete trials."""
         if self.failed:
             trial, why = next(iter(self.failed.items()))
             failed = f"{len(self.failed)} of {len(self.manifest['trials'])} failed"

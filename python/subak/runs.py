@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 WRITTEN = ("results.parquet", "spec.toml")
-"""Files that a run writes in addition to its trials and its manifest."""
+"""Files that a run writes in addition to those of its trials and the manifest."""
 
 MOST_THREADS = 255
 """Largest number of threads that share one trial."""
@@ -46,34 +46,33 @@ def run(
     client: Client | Cluster | None = None,
     overwrite: bool = False,
 ) -> Results:
-    """Simulates every trial of ``spec`` that ``out`` does not hold yet.
+    """Simulates every trial of ``spec`` whose results ``out`` does not contain yet.
 
-    A spec that has grown by seeds, by values of a sweep or by schemes keeps the trials that ``out`` holds. Ctrl-C
-    raises ``KeyboardInterrupt`` and leaves the trials that are complete, so that the same call resumes; trials under
-    way start again then, and a note on the exception says how many are complete. A trial that fails leaves the others
-    alone and stands in ``Results.failed``.
+    If the spec has new seeds, values of a sweep or schemes, the trials in ``out`` are kept. Ctrl-C raises
+    ``KeyboardInterrupt``, with a note on the number of complete trials. They are kept, so that the same call resumes;
+    trials in progress start again then. If a trial fails, the others continue, and ``Results.failed`` has its error.
 
     :param spec: The path of a file, or a dict. The network of a dict may be a ``Network``, and the ``flows`` of its
         workload ``steps`` a table: a frame of pandas or polars, an Arrow table, a dict of columns.
     :param out: The folder of the results.
-    :param jobs: Trials that are run side by side; as many as there are processors if not given.
-    :param threads: Threads that share one trial, where it is simulated packet by packet; they change no byte. If
-        neither is given, trials with 64 hosts or more share the processors that are left.
-    :param trial: Runs this trial only.
-    :param progress: A bar shows how far the run is and the time left, in terminals and notebooks. ``False`` shows none,
-        ``True`` one everywhere; a function is called with the trials that are done, all trials, and the share of the
-        work that is done.
-    :param policies: Functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec is run
-        anew each time, because its results depend on more than the spec.
-    :param backend: Runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real
-        TCP between namespaces of this machine, as root.
-    :param schemes: Classes of your own by name, ``class Mine(subak.Scheme)``: a ``[[scheme]]`` of that name is
-        simulated beside ours.
-    :param client: A client of Dask (``distributed.Client``), whose workers run the trials in place of this machine.
-        They need this build of Subak and nothing else, and give the same bytes. A worker that dies loses nothing: its
-        trials run on another.
-    :param overwrite: Removes the results that ``out`` holds, of whatever spec, and starts anew. Other files stay.
-    :raises InputError: for a spec that cannot be used.
+    :param jobs: Number of parallel trials; by default the number of processors.
+    :param threads: Threads of one trial at packet level; results are the same for any number. If neither ``jobs`` nor
+        ``threads`` is given, trials with 64 hosts or more share the idle processors.
+    :param trial: Number of the only trial to run.
+    :param progress: By default a bar shows progress and time left in terminals and notebooks. ``False``: no bar;
+        ``True``: a bar everywhere; a function: called with the number of finished trials, of all trials, and the
+        fraction of the work done.
+    :param policies: Functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec runs
+        again each time, since its results depend on more than the spec.
+    :param backend: Backend of every scheme, in place of the spec's: ``packet``, ``fluid``, or ``testbed`` (real TCP
+        between namespaces of this machine, as root).
+    :param schemes: Your own classes by name, ``class Mine(subak.Scheme)``: a ``[[scheme]]`` of that name uses the
+        class.
+    :param client: A Dask client (``distributed.Client``), whose workers run the trials instead of this machine. They
+        require only this build of Subak, and results are the same byte for byte. If a worker dies, another one runs
+        its trials.
+    :param overwrite: Removes the results in ``out``, of whatever spec, and starts over. Other files stay.
+    :raises InputError: for an invalid spec.
     """
     inputs.check_flag("overwrite", overwrite)
     if progress is not None and not callable(progress):
@@ -164,7 +163,7 @@ def carry_out(
 
 
 def _left(out: Path) -> str:
-    """Note on what an interrupted run has completed."""
+    """Note on an interrupted run: how many trials are complete, and how to resume."""
     trials = read_manifest(out)["trials"] if (out / "manifest.json").is_file() else []
     done = sum((out / "trials" / f"{trial['trial']}.parquet").is_file() for trial in trials)
     return f"{done} of {len(trials)} trials are complete in {out}: the same call goes on from there"

@@ -79,14 +79,14 @@ def _one_or_more(value: Schema) -> Schema:
 
 
 NIC: Schema = {"nic": _word("queue", "round-robin")}
-"""NIC scheduling of hosts, which only simulations use."""
+"""Schema of the hosts' NIC scheduling, which only simulations use."""
 LINK = _table(
     {"id": TEXT, "from": TEXT, "to": TEXT, "capacity": QUANTITY, "delay": QUANTITY, "buffer": QUANTITY}, ["capacity"]
 )
 
 
 def _network(more: Schema | None = None) -> Schema:
-    """Schema of a network; ``more`` are keys that every form of it may have."""
+    """Schema of a network; ``more`` are additional keys that every form of a network may have."""
     beside = {"capacity": QUANTITY, "delay": QUANTITY, "range": _word("low", "high")}
     beside["hosts"] = _either(_word("all", "leaves"), _list({"type": ["string", "integer"]}))
     graph = _table(
@@ -137,7 +137,7 @@ def _case() -> Schema:
 
 
 def steps() -> Iterable[str]:
-    """The keys of a flow of the workload ``steps``."""
+    """Keys of a flow in the workload ``steps``."""
     workloads = json.loads(_subak.sections())["workload"]["schema"]
     of_steps = next(one for one in workloads if one["kind"] == "steps")
     keys: Schema = of_steps["schema"]["properties"]["flows"]["items"]["properties"]

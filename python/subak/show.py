@@ -61,7 +61,7 @@ def answer(solved: Answer) -> None:
     busy = links.filter(pc.greater(links["price"], 0)) if links.num_rows else links
     priced = solved.policy not in ("max-min", "bandwidth-function")
     if busy.num_rows:
-        # Prices of max-min are gains of a water level, which do not add up, so that a table of them would mislead.
+        # Max-min prices are gains of a water level, which do not add up: a column of them would mislead.
         rows = table(None, "Bottleneck", "Load", "Capacity", *(["Price"] if priced else []))
         for row in busy.slice(0, MOST_ROWS).to_pylist():
             load, capacity = units.rate(row["load_bps"]), units.rate(row["capacity_bps"])
@@ -114,7 +114,7 @@ def structure(found: Structure) -> None:
 
 
 def convergence(answer: Mapping[str, Any]) -> None:
-    """Prints a table of the flows with the rounds that each took, and the verdict."""
+    """Prints a table of the flows with the rounds until each rate was exact, and the verdict."""
     out = console()
     rows = table(None, "Flow", "Rate", "Exact", "Right after", "Bottleneck")
     for flow in answer["flows"][:MOST_ROWS]:
@@ -291,7 +291,7 @@ def paths(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def upgrades(ranked: pa.Table) -> None:
-    """Prints one line for each link that is worth more capacity."""
+    """Prints one line for each link whose upgrade gains something."""
     out = console()
     by_price = "worth" in ranked.column_names
     if not ranked.num_rows:
@@ -412,7 +412,7 @@ def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
 
 
 def needs(one: Mapping[str, Any]) -> str:
-    """Requirements of a scheme on the spec."""
+    """What a scheme requires of a spec, as text: a controller, lossless switches, no loss."""
     wants = {"controller": "a controller", "lossless": "lossless switches"}
     told = [words for key, words in wants.items() if one[key]]
     return ", ".join(told if one["recovers"] is not False else [*told, "no loss, no link down"])

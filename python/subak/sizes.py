@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 class SizeBin(NamedTuple):
-    """A bin of flows with similar sizes."""
+    """A bin of flows that are adjacent in order of size."""
 
     largest_bytes: int
     """Size of the largest flow in the bin, bytes."""
     share: float
-    """Fraction of all flows up to the end of the bin."""
+    """Fraction of all flows in this bin and the bins before."""
     flows: int
     slowdown: float
     """Requested percentile of the slowdowns in the bin."""
@@ -45,7 +45,7 @@ def labels(bins: Sequence[SizeBin]) -> list[str]:
 
 def _short(count: int) -> str:
     for factor, unit in ((1_000_000, "MB"), (1000, "KB")):
-        # 999,999 bytes are 1 MB in three digits.
+        # So that 999,999 bytes, rounded to three digits, are 1 MB.
         if count >= 0.9995 * factor:
             return f"{count / factor:.3g} {unit}"
     return f"{count} B"

@@ -8,15 +8,15 @@ import socket
 import struct
 
 TCP_WEIGHT = 0x5A01
-"""The socket option (level ``IPPROTO_TCP``): an unsigned 32-bit number with 16 fractional bits."""
+"""The socket option (level ``IPPROTO_TCP``) that sets a weight: an unsigned 32-bit number with 16 fractional bits."""
 ONE = 1 << 16
 
 
 def set_weight(connection: socket.socket, weight: float) -> None:
-    """Gives a TCP connection a weight above 0, up to 65535: at once if it is connected, otherwise from its begin on.
+    """Sets the weight of a TCP connection, above 0 and up to 65535: now, or from its start if not connected.
 
-    What a listening socket has, the connections that it accepts begin with. Raises ``ValueError`` for a weight that is
-    none, and ``OSError`` on a host that does not share by Soze (``subak-agent soze``, ``subak testbed up --scheme``).
+    Connections that a listening socket accepts inherit its weight. Raises ``ValueError`` for an invalid weight, and
+    ``OSError`` on a host whose connections do not run Soze (``subak-agent soze``, ``subak testbed up --scheme``).
     """
     if not (math.isfinite(weight) and 1 / ONE <= weight <= 65535):
         raise ValueError(f"the weight is {weight}; give one above 0, up to 65535")

@@ -1,4 +1,4 @@
-"""Standard output of the commands: an error says if it cannot be written."""
+"""Standard output of the commands. A failed write becomes an input error with a hint."""
 
 from __future__ import annotations
 

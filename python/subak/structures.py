@@ -24,10 +24,10 @@ class Structure(_subak.Structure):
     """
 
     def to_networkx(self) -> nx.DiGraph[str]:
-        """The precedence graph, with an edge from each bottleneck to those that it precedes (definition 3.4.20).
+        """Precedence graph: edges from each bottleneck to those that it precedes (PERC thesis, definition 3.4.20).
 
         Nodes have ``capacity_bps``, ``removed_in``, ``freeze_iteration`` and ``level_bps``. Edges have ``kind``, the
-        most direct kind; ``kinds``, all of them; and ``via``, the medium links of the indirect ones.
+        most direct kind; ``kinds``, all of them; and ``via``, the medium links through which indirect precedence runs.
         """
         import networkx as nx
 
@@ -69,7 +69,7 @@ class Structure(_subak.Structure):
 
     @property
     def edge_count(self) -> int:
-        """Number of rows of ``precedence``: an edge has one for each of its kinds and medium links."""
+        """Number of rows of ``precedence``: an edge has one row for each of its kinds and medium links."""
         return self.precedence.num_rows
 
     def bottlenecks(self) -> list[dict[str, Any]]:

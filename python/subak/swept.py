@@ -26,7 +26,7 @@ class Point:
     values: Mapping[str, Any]
     """Value of each swept key, as in the spec."""
     numbers: Mapping[str, float]
-    """Numeric value of each swept key, in the unit of its axis, if it has one."""
+    """Value of each swept key as a number in the unit of its axis, if the value is numeric."""
     units: Mapping[str, str]
 
     def said(self, keys: Sequence[str]) -> str:
@@ -35,7 +35,7 @@ class Point:
 
 
 def points(manifest: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> list[Point]:
-    """The ``rows`` of a summary, for the run with this manifest."""
+    """The ``rows`` of a summary as points, with the swept values from the run's manifest."""
     schemes = {one["label"]: one for one in manifest.get("schemes", [])}
     known = {key: {json.dumps(s["value"]): s for s in some} for key, some in manifest.get("swept", {}).items()}
     return [_point(row, schemes.get(row["scheme"], {}), known) for row in rows]

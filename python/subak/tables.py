@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ArrowTable(Protocol):
-    """Protocol of objects with an Arrow C stream: pandas and polars frames, Arrow tables, our tables."""
+    """Protocol of objects with an Arrow C stream: pandas and polars frames, Arrow tables, Subak's tables."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -27,7 +27,7 @@ Frame = ArrowTable | Mapping[str, Sequence[Any]]
 """A table with named columns."""
 
 NS_AND_BYTES = {"start_ns": ("start", "ns"), "size_bytes": ("size", "B"), "deadline_ns": ("deadline", "ns")}
-"""Columns of results in terms of a spec's flows: the key, and the unit of a number."""
+"""Columns of results that are flows' keys of a spec under another name: the key, and the unit of its numbers."""
 ENDS = ("src", "dst", "from", "to")
 
 
@@ -54,7 +54,7 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
 
 
 def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
-    """Checks that all columns are ``known`` and unique."""
+    """Converts to an Arrow table; raises an error unless all columns are ``known`` and unique."""
     table = _arrow(given, what)
     # An unnamed pandas index is ignored.
     table = table.select([i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")])
@@ -75,7 +75,7 @@ def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
 
 
 def _keys(names: Sequence[str]) -> list[str]:
-    """Keys of a flow for the columns: `size_bytes` means size."""
+    """Flow keys of the columns: `size_bytes`, for example, is the key `size`."""
     return [NS_AND_BYTES.get(name, (name, ""))[0] for name in names]
 
 
@@ -83,7 +83,7 @@ def _given(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if value is not None and value == value:  # Missing values are null or NaN.
             key, unit = NS_AND_BYTES.get(name, (name, ""))
-            # If a cell is empty, pandas has floats.
+            # Pandas converts integers to floats if a cell of the column is empty.
             whole = key == "subflows" and isinstance(value, float) and value.is_integer()
             yield key, f"{value}{unit}" if unit else int(value) if whole else value
 
@@ -111,7 +111,7 @@ def _arrow(given: Any, what: str) -> pa.Table:
 
 
 def with_ranges(table: pa.Table) -> pa.Table:
-    """The table, with a named range index of pandas as a column: pandas leaves it in the metadata alone."""
+    """The table, with a named range index of pandas as a column. Pandas stores such an index in the metadata only."""
     import pyarrow as pa
 
     held = (table.schema.pandas_metadata or {}).get("index_columns", [])
@@ -159,7 +159,7 @@ def interchange(table: ArrowTable, nan_as_null: bool, allow_copy: bool) -> objec
 
 
 def _plain(table: ArrowTable) -> pa.Table:
-    """Columns without dictionary encoding, which not every reader supports inside lists."""
+    """The table without dictionary encoding, which not every reader supports inside lists."""
     import pyarrow as pa
 
     arrow = to_arrow(table)

@@ -1,4 +1,4 @@
-"""Number and quantity formats for people: the only place that decides numbers of digits."""
+"""Formats of numbers and quantities for people. All output uses them, so that numbers of digits are decided here."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def short(value: float) -> str:
 
 
 def figure(value: float) -> str:
-    """A mean without its interval: whole above 100, three digits below, one digit below a hundredth."""
+    """A mean without its interval: no decimals from 100 on, otherwise three digits, and one digit below 0.01."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.1g}"
 
 
 def with_interval(mean: float, half: float) -> tuple[str, str]:
-    """A mean and half its interval: two digits of the interval, and the mean to the same place."""
+    """A mean and half its confidence interval: two digits of the latter, and the mean to the same decimal place."""
     if not half > 0 or not math.isfinite(half):
         return figure(mean), f"{half:g}"
     places = 1 - math.floor(math.log10(float(f"{half:.1e}")))

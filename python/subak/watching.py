@@ -1,4 +1,4 @@
-"""The live page of running simulations, the same as the allocator's: read-only, and for this machine only."""
+"""The live page of running simulations. It is the allocator's page, read-only, and served to this machine only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAFE = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default
 
 
 class Page:
-    """Serves the page while it is entered; prints its address on standard error."""
+    """Serves the page inside its ``with`` block; prints the page's address on standard error."""
 
     def __init__(self) -> None:
         self.watched = _subak.Watched()
@@ -26,7 +26,7 @@ class Page:
 
     @property
     def address(self) -> str:
-        """Address of the page."""
+        """Address (URL) of the page."""
         return f"http://127.0.0.1:{self._server.server_port}/"
 
     def __enter__(self) -> Page:

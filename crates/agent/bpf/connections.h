@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Common parts of the programs that handle a host's connections: the host of a connection, its weight, and its takeover. */
+/* Common parts of the programs that handle a host's connections: weights, addresses, and selection of a congestion
+ * control. */
 #pragma once
 
 #include "fixed.h"
@@ -15,7 +16,7 @@
 /* Private socket option that sets a weight with 16 fractional bits. */
 #define SUBAK_WEIGHT 0x5a01
 
-/* Weights by destination, as logarithms with 32 fractional bits. */
+/* Key of a weight by destination: an IPv4 prefix. */
 struct destination {
 	u32 bits;
 	__be32 address;
@@ -29,7 +30,7 @@ struct {
 	__type(value, s64);
 } destinations SEC(".maps");
 
-/* Weights by control group, as logarithms with 32 fractional bits. */
+/* Weights by control group, as binary logarithms with 32 fractional bits. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -57,7 +58,8 @@ static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
 	return ops->family == AF_INET6 && IS_MAPPED(ops->remote_ip6);
 }
 
-/* Both words are read: the verifier refuses a context offset that depends on the family. */
+/* Remote address of an IPv4 connection. Both words are read: the verifier refuses a context offset that depends on
+ * the family. */
 static __always_inline __be32 remote_ipv4(const struct bpf_sock_ops *ops)
 {
 	__be32 one = *(const volatile __u32 *)&ops->remote_ip4, other = *(const volatile __u32 *)&ops->remote_ip6[3];

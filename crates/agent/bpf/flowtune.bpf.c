@@ -15,7 +15,8 @@
 
 enum kind { BEGINS, ENDS, LOSES };
 
-/* Weights set for a connection, as logarithms: by its program, for its control group, and for its destination. */
+/* Weights set for a connection, as binary logarithms with 32 fractional bits: by its program, for its control group,
+ * and for its destination. */
 struct asked {
 	s64 log2_program;
 	s64 log2_group;
@@ -36,7 +37,7 @@ struct event {
 	__be32 to;
 	/* Hash of both ports, which selects one of several paths. */
 	u32 path;
-	/* Numbers of packets recently sent at the granted rate, and of those lost. */
+	/* Number of packets recently sent at the granted rate, and number of packets lost among them. */
 	u32 sent;
 	u32 lost;
 };
@@ -57,14 +58,15 @@ struct flow {
 	u32 active;
 	/* Pacing rate set in the kernel, payload bytes per second; 0 without a granted rate. */
 	u32 pace;
-	/* Start of the present count of losses: its time, and the counters then. */
+	/* Start of the present window in which losses are counted: its time, and the connection's counters at that time. */
 	u64 counted_ns;
 	u32 sent;
 	u32 lost;
 };
 
-/* State that a socket keeps when the agent ends, so that the next agent continues from it. It is in the private memory of the
- * congestion control, behind the state of CUBIC. It is cleared when the socket gets another congestion control. */
+/* State that remains in a socket when the agent ends, so that the next agent continues from it. It is in the private
+ * memory of the congestion control, after the state of CUBIC. The kernel clears it when the socket gets another
+ * congestion control. */
 struct kept {
 	u32 magic;
 	u32 pace;
@@ -74,7 +76,7 @@ struct kept {
 };
 
 #define KEPT_MAGIC 0x5ba40002U
-/* Words of the private memory before it: CUBIC uses 60 bytes. */
+/* Offset of that state in the private memory, 8-byte words: CUBIC uses 60 bytes. */
 #define KEPT_AT 10
 
 /* Bytes that the paced connections of a host carried in one direction. */
@@ -85,23 +87,24 @@ struct carried {
 	u64 segments;
 };
 
-/* A granted rate on the wire, bytes per second, and the time after which it is void even with a lease. */
+/* A granted rate on the wire, bytes per second, and the time after which it is void even if the host's lease
+ * continues. */
 struct grant {
 	u64 rate;
 	u64 until_ns;
 };
 
-/* Names of congestion controls. */
+/* Name of this congestion control. */
 const volatile char own[16] = "flowtune";
 /* Bytes after which a flowlet is reported. */
 const volatile u32 shortest_bytes = 15000;
-/* Smallest pacing rate, bytes per second, at which a packet's time is a fraction of a lease. */
+/* Smallest pacing rate, bytes per second: a packet's transmission time at it is a fraction of the lease. */
 const volatile u32 least_pace = 30000;
 /* Bounds of the weights that programs may set, with 16 fractional bits; an upper bound of 0 forbids it. */
 const volatile u32 least_weight = 1;
 const volatile u32 most_weight = 0xffffffffU;
 
-/* Time over which losses are counted before they are reported. */
+/* Time over which losses are counted before they are reported, ns. */
 const volatile u64 window_ns = 100000000;
 
 /* Lets user space read the layout of an event from the program's type information. */
@@ -128,7 +131,8 @@ struct {
 	__type(value, u32);
 } hosts SEC(".maps");
 
-/* State by connection. If there are too many, the oldest are removed, and with them their pacing. */
+/* Granted rates by connection. If there are too many, those used least recently are removed: these connections are
+ * then no longer paced. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -152,7 +156,7 @@ struct {
 	__type(value, struct carried);
 } carried SEC(".maps");
 
-/* Addresses of hosts with agents; connections to them are paced. */
+/* Address prefixes of hosts with agents: data from them is paced, and therefore not unscheduled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 16384);
@@ -230,7 +234,7 @@ static __always_inline void look(struct tcp_sock *tp, struct flow *flow)
 	}
 }
 
-/* Sends at the granted rate, or stops doing so. */
+/* Paces the connection at its granted rate; without a valid rate CUBIC takes control. */
 static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct flow *flow)
 {
 	u64 now_ns = bpf_ktime_get_ns(), mss = tp->mss_cache ? tp->mss_cache : 1448;
@@ -240,7 +244,7 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 	u64 most = sk->sk_max_pacing_rate;
 	u32 pace;
 
-	/* The pacing rate was set by another party: the program that owns the socket. */
+	/* A different value was set by the program that owns the socket. */
 	if (most != flow->pace)
 		flow->own = most < NO_PACE ? most : 0;
 	if (grant && lease && grant->rate && now_ns < *lease && now_ns < grant->until_ns) {
@@ -370,7 +374,7 @@ struct tcp_congestion_ops flowtune = {
 	.name = "flowtune",
 };
 
-/* Assigns a number to a connection. */
+/* Assigns a number to a connection and initializes its state. */
 static __always_inline void enter(struct flow *flow, u32 host, __be32 to, u32 ports)
 {
 	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
@@ -416,7 +420,8 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 #define TCP_FIN_WAIT1 4
 #define TCP_CLOSE_WAIT 8
 
-/* Takes over a connection that existed before the agent, in its present state. */
+/* Selects this congestion control for a connection that existed before the agent, and restores the connection's
+ * state. */
 SEC("iter/tcp")
 int flowtune_present(struct bpf_iter__tcp *ctx)
 {
@@ -461,7 +466,7 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	bpf_core_read(&kept, sizeof(kept), &tp->inet_conn.icsk_ca_priv[KEPT_AT]);
 	if (kept.magic == KEPT_MAGIC) {
 		flow->own = kept.own;
-		/* Otherwise its program has changed the value since. */
+		/* If the values differ, the connection's program has changed the pacing rate since. */
 		if (sk->sk_max_pacing_rate == kept.pace)
 			flow->pace = kept.pace;
 		flow->asked.by_program = kept.by_program;
@@ -471,7 +476,7 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* Counts one packet of the kernel. */
+/* Counts one packet of the kernel, which may be several segments on the wire. */
 static __always_inline void carry(struct __sk_buff *skb, u32 place)
 {
 	struct carried *sum = bpf_map_lookup_elem(&carried, &place);
@@ -533,7 +538,8 @@ int flowtune_created(struct bpf_sock *sk)
 	return 1;
 }
 
-/* A weight set by the program that owns the socket, with 16 fractional bits. It applies from the next flowlet on. */
+/* A weight set by the program that owns the socket, with 16 fractional bits. An active flowlet is reported again,
+ * with the new weight. */
 SEC("cgroup/setsockopt")
 int flowtune_weight(struct bpf_sockopt *asked)
 {
@@ -544,7 +550,7 @@ int flowtune_weight(struct bpf_sockopt *asked)
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;
-	/* Programs may not set weights, or not such a weight. */
+	/* 0 forbids weights set by programs. */
 	if (!most_weight)
 		return 0;
 	if (*weight < least_weight || *weight > most_weight) {

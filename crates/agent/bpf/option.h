@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* The TCP option that carries delays: kind (experimental), length, magic, delay of the forward path, echoed delay of the reverse
- * path. */
+/* The TCP option that carries delays: kind (experimental), length, magic, largest delay on this segment's path so
+ * far, and echoed delay of the reverse path. */
 #pragma once
 
 #include "fixed.h"

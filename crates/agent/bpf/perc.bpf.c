@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* A link of s-PERC or s-PERC*. It receives a control packet before the queue of its output device, updates it, and sends it
- * before data. A packet on the reverse path is updated where it leaves towards the link's source, at the device of the reverse
- * link; both share the map. The packet format is in crates/schemes/src/perc/wire.rs. */
+/* A link of s-PERC or s-PERC*. The program receives a control packet before the queue of the link's output device,
+ * updates the packet, and gives it priority over data. A packet on the reverse path is updated at the device of the
+ * reverse link, with the state of the forward link, which is in the same map. The packet format is in
+ * crates/schemes/src/perc/wire.rs. */
 #include "perc.h"
 
 #include <bpf/bpf_endian.h>
@@ -25,11 +26,11 @@
 
 struct port {
 	struct bpf_spin_lock lock;
-	/* Number plus 1 of the forward link whose packets return here; 0 if they are not updated. */
+	/* Number plus 1 of the reverse link, whose control packets return here; 0 if they are not updated. */
 	u32 twin;
 	struct link_settings set;
 	struct link link;
-	/* For trials: a packet is lost if its random number is below this, out of 2^32. */
+	/* For tests of losses: a packet is dropped if a random number below 2^32 is less than this. */
 	u64 loses;
 	u64 random;
 	/* Counters for display. */
@@ -37,7 +38,7 @@ struct port {
 	u64 lost;
 };
 
-/* State by device number; numbers are unique across all nodes. */
+/* Number of the port by device number; device numbers are unique across all nodes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -124,7 +125,7 @@ int perc_pass(struct __sk_buff *skb)
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &headers, sizeof(headers)))
 		return TCX_NEXT;
-	/* Only packets without IP options that are not fragments. */
+	/* Other packets, such as fragments and those with IP options, pass unchanged. */
 	if (headers.ip[0] != 0x45 || headers.ip[9] != IPPROTO_UDP || (headers.ip[6] & 0x3f) || headers.ip[7] ||
 	    headers.ports[1] != bpf_htons(PORT))
 		return TCX_NEXT;
@@ -132,7 +133,7 @@ int perc_pass(struct __sk_buff *skb)
 	    head.version != VERSION || head.unit != unit || !head.hops || head.hops > MOST_HOPS)
 		return TCX_NEXT;
 	rows_bytes = head.hops * LINK_BYTES;
-	/* For the verifier, which otherwise sees a multiple that the compiler checked in another register. */
+	/* Without this, the compiler may check a copy in another register, which the verifier does not accept. */
 	barrier_var(rows_bytes);
 	if (!rows_bytes || rows_bytes > sizeof(rows) ||
 	    bpf_ntohs(headers.bytes) != UDP_BYTES + sizeof(head) + rows_bytes ||

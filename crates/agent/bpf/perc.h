@@ -16,7 +16,7 @@
 #define MOST_INDEX_BITS 16
 #define TABLE (1U << MOST_INDEX_BITS)
 
-/* Tables of logarithms and powers of two, with the size that the settings give; filled when the program is loaded. */
+/* Tables of logarithms and powers of two. The settings have their sizes. They are filled when the program is loaded. */
 u32 logs[TABLE];
 u32 powers[TABLE];
 

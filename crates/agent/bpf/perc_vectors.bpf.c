@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* The function of perc.h alone, for tests against its reference: a packet passes a link. */
+/* Calls the function of perc.h on one packet at one link, for tests against the reference. */
 #include "perc.h"
 
 struct link_settings set;

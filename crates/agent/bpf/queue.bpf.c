@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* A switch's output queue, which writes telemetry into packets.
  *
- * A queue is a pair of veths in one namespace. `enter` handles a packet before the shaper of the first veth. `leave` handles it
- * after the shaper, at the second, and sends it by the real device. In between, the packet's mark holds the number of bytes that
- * arrived before it. The bytes that wait behind a leaving packet are thus known, whatever was dropped. */
+ * A queue is a pair of veths in one namespace. `enter` handles a packet before the shaper of the first veth. `leave`
+ * handles it after the shaper, at the second veth, and sends it by the real device. In between, the packet's mark
+ * holds the number of bytes that had arrived. The bytes queued behind a leaving packet are therefore known even if
+ * packets were dropped. */
 #include "option.h"
 
 #define ETH_HLEN 14
@@ -17,7 +18,7 @@ struct port {
 	struct bpf_spin_lock lock;
 	/* Device by which packets leave. */
 	u32 device;
-	/* Whether it is a host's queue: a packet that left is then no longer charged to its socket. */
+	/* Whether it is a host's queue: packets that leave it are then no longer charged to their sockets. */
 	u32 at_host;
 	u32 unit_shift;
 	/* Packets with more queued bytes behind them get an ECN mark; 0: none. */
@@ -25,7 +26,7 @@ struct port {
 	u64 entered_bytes;
 	/* Bytes that have left, or were dropped before a packet that left. */
 	u64 left_bytes;
-	/* Time until which options are removed, as some middleboxes do; 0: never. */
+	/* Time until which delay options are removed from packets, as some middleboxes do, ns; 0: never. */
 	u64 strips_until_ns;
 	/* Counters for display. */
 	u64 packets;
@@ -34,7 +35,7 @@ struct port {
 	struct counts counts;
 };
 
-/* State by the number of either device; numbers are unique across all nodes. */
+/* Number of the port by the number of either veth; device numbers are unique across all nodes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -125,7 +126,7 @@ static long next_option(u32 number, struct search *search)
 	return 0;
 }
 
-/* Offset of the option in the segment; 0 if it has none. */
+/* Offset of the delay option in the packet; 0 if there is none. */
 static __always_inline u32 find_option(struct __sk_buff *skb, const struct segment *segment)
 {
 	struct search search = { .skb = skb, .at = segment->head + 20, .end = segment->options_end };
@@ -134,12 +135,12 @@ static __always_inline u32 find_option(struct __sk_buff *skb, const struct segme
 	return search.found;
 }
 
-/* Replaces the option by padding. */
+/* Replaces the delay option by padding. */
 static __always_inline void strip(struct __sk_buff *skb, const struct segment *segment)
 {
 	u32 at = find_option(skb, segment), before[2], after[2] = { 0x01010101, 0x01010101 };
 
-	/* Our option starts at a multiple of four bytes. */
+	/* The agent writes the option at a multiple of four bytes. */
 	if (!at || (at - segment->head) & 3 || bpf_skb_load_bytes(skb, at, before, sizeof(before)))
 		return;
 	bpf_l4_csum_replace(skb, segment->head + 16, 0, bpf_csum_diff(before, 8, after, 8, 0), 0);
@@ -231,7 +232,7 @@ int leave(struct __sk_buff *skb)
 	device = port->device;
 	if (!port->at_host)
 		return bpf_redirect(device, 0);
-	/* A forwarded packet remains charged to its socket, and TCP small queues then hold the sender back. */
+	/* A redirected packet would remain charged to its socket, and TCP small queues would limit the sender. */
 	bpf_clone_redirect(skb, device, 0);
 	return TC_ACT_SHOT;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Telemetry of queues alone, for tests against its reference: a batch of packets as input, their delays as output. */
+/* Calls the telemetry functions of fixed.h on a batch of packets and stores the delays, for tests against the
+ * reference. */
 #include "fixed.h"
 
 #define BATCH 256

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose window or pacing rate follows the largest delay of
- * the path. Either is stored as the logarithm of a rate; that of a window is relative to the last RTT.
+/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose window or pacing rate follows the
+ * largest delay of the path. Both are stored as the logarithm of a rate; for a window it is the window divided by
+ * the last RTT.
  *
- * Every segment has an option of 8 bytes. It holds the largest delay on the path so far, which switches raise, and the echoed
- * delay of the reverse path. If a connection's segments arrive without the option for some time, the kernel's own congestion
- * control takes over until it returns. */
+ * Every segment has an option of 8 bytes. It holds the largest delay on the path so far, which switches raise, and
+ * the echoed delay of the reverse path. If a connection's segments arrive without the option for some time, the
+ * connection uses the kernel's own congestion control until the option returns. */
 #include "connections.h"
 #include "option.h"
 
@@ -26,7 +27,7 @@ struct flow {
 	u64 rtt_ns;
 	/* Time at which the option last arrived. */
 	u64 heard_ns;
-	/* Number of segments without the option since, and the time of the first. */
+	/* Time of the first segment without the option since then; 0 if all had it. */
 	u64 missing_ns;
 	/* Delay of the forward path as echoed, and of the reverse path as measured, in the option field's unit. */
 	u32 there;
@@ -47,17 +48,17 @@ struct host {
 	struct law law;
 };
 
-/* Time without the option after which the kernel's own congestion control takes over. */
+/* Time without the option after which a connection uses the kernel's own congestion control, ns. */
 const volatile u64 patience_ns = 500000000;
 /* Names of congestion controls: this one, and the kernel's own. */
 const volatile char own[16] = "soze";
 const volatile char other[16] = "cubic";
-/* Whether every connection of the hosts uses it, or only those that request it. */
+/* Whether every connection of the hosts uses Soze; otherwise only those that select it by name. */
 const volatile u32 all = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	/* Connections inherit the setting of their listener. */
+	/* A connection inherits the state of its listening socket, and with it the weight. */
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
 	__type(key, int);
 	__type(value, struct flow);
@@ -87,7 +88,8 @@ static __always_inline u64 rtt_ns_of(struct tcp_sock *tp)
 	return rtt_us ? rtt_us * 1000 : 1000000;
 }
 
-/* Handles a segment without a delay. Returns whether that has lasted too long. */
+/* Handles a segment without a delay. Returns whether the connection must now use the kernel's own congestion
+ * control. */
 static __always_inline bool misses(struct flow *flow, u64 now_ns)
 {
 	if (!flow->missing_ns)
@@ -98,8 +100,9 @@ static __always_inline bool misses(struct flow *flow, u64 now_ns)
 	return true;
 }
 
-/* The window in packets, without pacing. The remainder of rounding is added to a later ACK. If the queueing delay is below k,
- * the window has room for k. Without it a single flow would have one or two packets in flight, and wait for delayed ACKs. */
+/* Sets the window in packets, without pacing. The remainder of rounding is added at a later ACK. If the queueing
+ * delay is below k, the window is larger by the rate times k. Otherwise a single flow would have one or two packets
+ * in flight, and wait for delayed ACKs. */
 static __always_inline void allow(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow, u64 payload)
 {
 	u64 mss = tp->mss_cache ? tp->mss_cache : 1448, rtt_ns = flow->rtt_ns, packets, whole;
@@ -110,11 +113,11 @@ static __always_inline void allow(struct sock *sk, struct tcp_sock *tp, const st
 	whole = packets >> 16;
 	flow->left_out = packets & 0xffff;
 	tp->snd_cwnd = whole > 0xffff ? 0xffff : whole ? (u32)whole : 1;
-	/* The kernel sizes bursts of segments by it. */
+	/* The kernel derives the size of segment bursts from this rate. */
 	sk->sk_pacing_rate = 2 * payload + 1;
 }
 
-/* The rate in the kernel's unit: payload bytes per second. */
+/* Sets the window, or the pacing rate in the kernel's unit: payload bytes per second. */
 static __always_inline void pace(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow)
 {
 	u64 wire = exp2_of(flow->log2_rate) >> 19, rtt_ns = rtt_ns_of(tp), window;
@@ -178,7 +181,7 @@ void BPF_PROG(soze_control, struct sock *sk, u32 ack, int flag, const struct rat
 		flow->updates++;
 		flow->fresh = 0;
 	} else if (misses(flow, now_ns)) {
-		/* A segment without any option is seen only here. */
+		/* Segments without any option do not call read_option. */
 		CHOOSE(sk, other);
 		return;
 	}
@@ -186,7 +189,7 @@ void BPF_PROG(soze_control, struct sock *sk, u32 ack, int flag, const struct rat
 	pace(sk, tp, law, flow);
 }
 
-/* Losses carry no information beyond that of delays, except when nothing returns at all. */
+/* A loss changes neither window nor pacing rate, since delays already show congestion. An RTO does (soze_state). */
 SEC("struct_ops")
 u32 BPF_PROG(soze_ssthresh, struct sock *sk)
 {
@@ -273,7 +276,7 @@ static __always_inline void read_option(struct bpf_sock_ops *ops, struct flow *f
 			return;
 		}
 	}
-	/* A path that removes the option, or without a switch that writes delays. */
+	/* The path removes the option, or has no switch that writes delays. */
 	if (misses(flow, now_ns))
 		CHOOSE(ops, other);
 }
@@ -292,7 +295,7 @@ static __always_inline void write_option(struct bpf_sock_ops *ops, const struct 
 	bpf_store_hdr_opt(ops, &option, sizeof(option), 0);
 }
 
-/* The connection's state, if it belongs to one of these hosts: other programs may see it too. */
+/* State of a connection of one of these hosts; NULL for other connections, for which the program may be called too. */
 static __always_inline struct flow *own_flow(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;

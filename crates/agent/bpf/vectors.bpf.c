@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* The functions of fixed.h alone, for tests against their reference: a batch of inputs, and as many outputs. */
+/* Calls the functions of fixed.h on a batch of inputs and stores the outputs, for tests against the reference. */
 #include <stddef.h>
 
 #include "fixed.h"

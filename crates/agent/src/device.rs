@@ -93,15 +93,15 @@ pub fn unscheduled_bytes(device: DeviceCount, paced: PacedCount) -> u64 {
 pub struct Unscheduled {
     device: Device,
     before: Option<(u64, [DeviceCount; 2], [PacedCount; 2])>,
-    /// Reports of zero that are still to be sent: one alone might be lost.
+    /// Number of zero rates still to be reported: a single report might be lost.
     zeros: u32,
 }
 
 /// Interval between measurements, ns: short for readers of the output, long enough for many packets.
 pub const LOOK_NS: u64 = 100_000_000;
-/// Rates below this count as zero, bit/s: ARP, and the allocator's own ACKs.
+/// Rates below this count as zero, bit/s: ARP and the allocator's own ACKs cause such rates.
 const LEAST_BPS: f64 = 50_000.0;
-/// Number of reports of zero before reporting stops.
+/// Number of zero rates that are reported before reports stop.
 const ZEROS: u32 = 20;
 
 impl Unscheduled {

@@ -6,13 +6,13 @@ use std::path::Path;
 /// Requirement of the host programs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Need {
-    /// Common name.
+    /// Common name of the requirement.
     pub name: &'static str,
     /// Installed version or variant; `None` if it is missing.
     pub found: Option<String>,
-    /// Feature that requires it.
+    /// Feature that needs the requirement.
     pub needed_for: &'static str,
-    /// Reason why it is missing, and how to install it.
+    /// Reason why the requirement is not met, and how to install it.
     pub hint: String,
 }
 
@@ -102,7 +102,7 @@ fn programs() -> Vec<Need> {
     ]
 }
 
-/// A host whose allocator does not exist, as a trial.
+/// Requirement of Flowtune's kernel programs. The check loads them without any host.
 #[cfg(feature = "bpf")]
 fn flowtune() -> Need {
     use crate::flowtune::{FlowtuneConfig, RunningFlowtune};

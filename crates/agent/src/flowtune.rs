@@ -54,23 +54,23 @@ mod running {
 
     /// A flowlet ends when no data arrives for this time, ns; data that arrives earlier continues it.
     const LINGER_NS: u64 = 1_000_000;
-    /// Time without reply after which the agent logs it, ns.
+    /// Time without a reply of the allocator after which the agent logs that, ns.
     const WORTH_SAYING_NS: u64 = 2_000_000_000;
     /// Interval between checks without events, ns.
     const IDLE_NS: u64 = 100_000_000;
-    /// Sets the smallest paced rate: one at which a full packet takes this fraction of the lease.
+    /// At the smallest paced rate, a full packet takes the lease divided by this number.
     const PARTS_OF_LEASE: u64 = 4;
 
     struct Host {
         authenticated: AuthenticatedEndpoint,
         socket: UdpSocket,
-        /// Index of the allocator in use, and the time since which its reply is missing, ns.
+        /// Index of the allocator in use.
         allocator: usize,
         /// Index of the allocator to which the socket is connected. The kernel drops datagrams of other senders.
         connected: Option<usize>,
+        /// Time since which that allocator's reply is missing, ns.
         silent_since_ns: u64,
-        /// Time of the last reply, or of the last moment without a pending request, ns; and whether the lack of
-        /// replies was logged.
+        /// Time of the last reply, or of the last moment without a pending request, ns.
         heard_ns: u64,
         is_alone: bool,
         lease_ns: u64,
@@ -78,7 +78,7 @@ mod running {
         unscheduled: Option<Unscheduled>,
         /// Connections with an active flowlet.
         active: BTreeSet<u64>,
-        /// Weights of these connections.
+        /// Weights of the connections with an active flowlet.
         shares: Shares,
         /// Start time of flowlets without a rate yet, ns, by connection.
         started: BTreeMap<u64, u64>,
@@ -102,7 +102,7 @@ mod running {
     struct Counts {
         flowlets: u64,
         rates: u64,
-        /// Delays from a flowlet's event in the kernel to its first rate there, ns.
+        /// Delays from a flowlet's start event in the kernel to its first rate in the kernel, ns.
         first_ns: VecDeque<u64>,
     }
 
@@ -111,8 +111,7 @@ mod running {
     /// Number of latest first-rate delays that are kept.
     const KEPT: usize = 100_000;
 
-    /// The device with this host address, else the one of the default route: packets may use another device than that
-    /// of a loopback address.
+    /// The device with this host address; the device of the default route if only the loopback device has the address.
     fn device(address: Ipv4Addr) -> Option<String> {
         let of_loopback = |name: &String| name == "lo" && !address.is_loopback();
         device_of(address).filter(|name| !of_loopback(name)).or_else(leaving)

@@ -41,7 +41,8 @@ pub struct HostsConfig {
     /// Weights by destination or control group: a prefix such as `10.0.0.0/8` or a folder, and a positive number.
     #[serde(default)]
     pub weights: Vec<(String, f64)>,
-    /// Id of the process with which the programs end; by default they end with standard input.
+    /// Id of the process whose end removes the kernel programs; by default they are removed at the end of standard
+    /// input.
     #[serde(default)]
     pub with: Option<u32>,
     /// Control packets, for schemes that send them.
@@ -55,7 +56,7 @@ pub struct HostsConfig {
 pub struct ControlOrder {
     /// Number of links of the longest path.
     pub hops: u8,
-    /// Fraction of control packets that each link loses, for trials.
+    /// Fraction of control packets that each link drops, for tests of losses.
     #[serde(default)]
     pub loss: f64,
     /// Seed of the losses.
@@ -73,9 +74,9 @@ impl Default for ControlOrder {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostOrder {
-    /// File of its namespace.
+    /// File of the host's network namespace.
     pub netns: String,
-    /// Rate of its link, bit/s.
+    /// Rate of the host's link, bit/s.
     pub rate_bps: f64,
 }
 
@@ -83,7 +84,7 @@ pub struct HostOrder {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueOrder {
-    /// File of its namespace.
+    /// File of the network namespace with the queue's devices.
     pub netns: String,
     /// Number of the device with the shaper.
     pub enter: u32,
@@ -91,7 +92,7 @@ pub struct QueueOrder {
     pub leave: u32,
     /// Number of the device by which packets leave.
     pub out: u32,
-    /// Whether it is a host's own queue.
+    /// Whether the queue is a host's own, and not a switch's.
     #[serde(default)]
     pub at_host: bool,
     /// Rate of the shaper, bit/s.
@@ -99,7 +100,7 @@ pub struct QueueOrder {
     /// ECN threshold: queue length above which packets are marked, bytes; 0 for no marks.
     #[serde(default)]
     pub ecn_bytes: u64,
-    /// For trials: time from the start during which the queue strips TCP options, as some middleboxes do, ns.
+    /// For tests: time from the start during which the queue removes TCP options, as some middleboxes do, ns.
     #[serde(default)]
     pub strips_for_ns: u64,
     /// Index of the queue of the reverse link.
@@ -158,7 +159,7 @@ mod running {
     use serde::Serialize;
     use subak_schemes::soze::hosts::SozeHosts;
 
-    /// Running programs; dropping the value removes them.
+    /// Running kernel programs; dropping the value removes them.
     pub struct RunningHosts {
         soze: Option<soze::Loaded>,
         queues: Option<queues::Loaded>,

@@ -134,7 +134,7 @@ struct Endpoint {
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
     /// Rule for weights. within: a program's request is relative to the connections of its control group or host.
-    /// free: the request is the connection's weight. fixed: requests are ignored.
+    /// free: the request is the connection's weight. fixed: requests are refused.
     #[arg(long = "weights", value_enum, default_value = "within", value_name = "WHO")]
     weight_rule: WeightRule,
     /// Smallest weight that a program may request.

@@ -16,8 +16,9 @@ const TC_H_ROOT: u32 = u32::MAX;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
-/// Size of a message's header, and of the fields before the attributes of a qdisc, bytes.
+/// Size of a netlink message's header, bytes.
 const HEADER: usize = 16;
+/// Size of the fields before the attributes of a queueing discipline (`tcmsg`), bytes.
 const TCMSG: usize = 20;
 
 /// Error: a reply of the kernel that is not valid netlink.

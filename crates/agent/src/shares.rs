@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum WeightRule {
     /// A program's request is the connection's weight.
     Free,
-    /// A request is relative to the connections of the same control group or host. Their weights sum to the
-    /// operator's.
+    /// A request is relative to the connections of the same control group or host. The weights of these connections sum
+    /// to the total that the operator sets.
     Within,
-    /// Requests of programs are ignored.
+    /// Requests of programs are refused.
     Fixed,
 }
 
@@ -29,10 +29,10 @@ pub struct Weighing {
 }
 
 impl Weighing {
-    /// The rule by which programs alone set weights.
+    /// The rule that lets programs alone set weights, within the format's bounds.
     pub const FREE: Weighing = Weighing { rule: WeightRule::Free, least: 0.0, most: 65_535.0, host: 1.0 };
 
-    /// Bounds in the kernel's format: 16 fractional bits; a largest of 0 forbids requests.
+    /// Bounds of requests in the kernel's format, with 16 fractional bits. An upper bound of 0 forbids requests.
     pub fn bounds(&self) -> (u32, u32) {
         let fixed_point = |weight: f64| (weight * 65_536.0).round().clamp(1.0, f64::from(u32::MAX)) as u32;
         match self.rule {
@@ -45,19 +45,19 @@ impl Weighing {
 /// Weight settings that apply to a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AskedWeight {
-    /// Weight requested by its program.
+    /// Weight requested by the connection's program.
     pub program: Option<f64>,
-    /// Id and weight of its control group, if that has one.
+    /// Id and weight of the connection's control group, if the group has a weight.
     pub group: Option<(u64, f64)>,
-    /// Weight of its destination; 1 by default.
+    /// Weight of the connection's destination; 1 by default.
     pub to: f64,
 }
 
-/// Connections that share one total weight.
+/// Connections of one control group, or the rest of the host, that share one total weight.
 #[derive(Debug, Default)]
 struct Group {
     weight: f64,
-    /// Unscaled weight of each connection.
+    /// Weight of each connection before scaling.
     said: BTreeMap<u64, f64>,
     sum: f64,
     /// Scale factor of the weights that were last reported.
@@ -84,7 +84,7 @@ impl Shares {
         Shares { weighing, groups: BTreeMap::new(), group_of: BTreeMap::new(), touched: BTreeSet::new() }
     }
 
-    /// Adds or updates an active connection and returns its weight. Weights of others may change: see
+    /// Adds or updates an active connection and returns its weight. Weights of other connections may change: see
     /// [`Shares::moved`].
     pub fn set(&mut self, connection: u64, asked: &AskedWeight) -> f64 {
         let Weighing { rule, host, .. } = self.weighing;
@@ -169,7 +169,7 @@ mod tests {
         let mut shares = Shares::new(within());
         let told = told(&mut shares, &[(1, PLAIN), (2, web), (3, heavy), (4, AskedWeight { to: 3.0, ..PLAIN })]);
         assert_eq!(told, BTreeMap::from([(1, 0.5), (2, 1.0), (3, 2.0), (4, 1.5)]));
-        // One goes, and the rest of its group has its share.
+        // A connection ends, and the others of its group share its weight.
         shares.remove(3);
         assert_eq!(shares.moved(), vec![(2, 3.0)]);
         shares.remove(2);

@@ -79,7 +79,7 @@ pub(crate) fn set_weight(socket: impl AsFd, weight: f64) -> Result<(), String> {
     }
 }
 
-/// Number of the option, as in `bpf/soze.bpf.c`.
+/// Number of the socket option that sets a weight, as in `bpf/connections.h`.
 const SOZE_WEIGHT: libc::c_int = 0x5a01;
 
 /// Sets the pacing rate of a TCP socket, payload in bit/s.

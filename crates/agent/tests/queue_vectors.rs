@@ -44,7 +44,7 @@ fn half_a_million_packets_are_told_what_the_simulator_tells_them() {
             let (full_ns, mut at_ns) = (9e6, 0u64);
             let mut filter = Filter::new(signal, filter_ns, full_ns, capacity_bps, SozeArithmetic::Fixed);
             let mut through = packets(&mut random);
-            // The reference takes times as they stand, which have to fit.
+            // The reference does not bound times, so that they must be small.
             through.iter_mut().for_each(|p| p.passed_ns >>= 15);
             pass(&filter.settings().expect("it is in integers"), &mut through).expect("the kernel can be asked");
             for (i, p) in through.iter().enumerate() {

@@ -3,7 +3,7 @@
 //! load of the machine affects all alike. The confidence interval is a bootstrap over these rounds. The daemon is a
 //! separate process.
 //!
-//! It fails if a flood more than doubles the honest p99: if the interval's lower limit is above 2.
+//! The benchmark fails if a flood more than doubles the honest p99: if the interval's lower limit is above 2.
 //!
 //! `cargo bench -p subak-allocator --bench flood -- [TURNS]`
 
@@ -20,7 +20,7 @@ use support::{Crowd, Files, KEY, Process, address};
 const ENDPOINTS: usize = 100;
 /// Interval at which one of the honest hosts begins a flowlet.
 const EVERY: Duration = Duration::from_millis(1);
-/// Duration of one load.
+/// Duration of each measurement: one flood, or none.
 const PHASE: Duration = Duration::from_secs(1);
 /// Ratio of the flood's load to the honest one.
 const TIMES: f64 = 10.0;

@@ -9,7 +9,7 @@ use subak_control::{ControlSettings, PriceLaw};
 use subak_core::{Ns, quantity};
 use subak_wire::Secret;
 
-/// The configuration file. Relative paths refer to its folder.
+/// The configuration file. Relative paths in it are relative to the file's folder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -28,7 +28,7 @@ pub struct Config {
     pub page: Option<Page>,
     /// The standby: a second allocator.
     pub standby: Option<StandbyConfig>,
-    /// Time between iterations.
+    /// Time between iterations, such as 1ms.
     #[serde(default = "interval")]
     pub interval: String,
     /// Lease: validity of rates without renewal, such as 200ms.
@@ -82,7 +82,7 @@ pub struct Tenant {
     pub key: PathBuf,
     /// Names of the hosts. A host belongs to one tenant.
     pub hosts: Vec<String>,
-    /// Limit of the sum of its flowlets' weights.
+    /// Limit of the sum of the weights of the tenant's flowlets.
     pub weight: Option<f64>,
     /// Rate limit of each host, datagrams per second.
     #[serde(default = "datagrams")]
@@ -122,11 +122,11 @@ pub enum PathRule {
     /// Shortest paths; among several, one by a hash of the connection.
     #[default]
     Shortest,
-    /// Only the first and the last link count; the core is assumed never full.
+    /// Only the first and the last link of a path; the links of the core are assumed never full.
     Edges,
     /// The routers' paths, by destination address: see `routes`.
     Routed,
-    /// The path keys that endpoints report.
+    /// Each endpoint chooses the paths: a flowlet's start message encodes its path.
     Told,
 }
 
@@ -248,7 +248,7 @@ impl Config {
         Ok(())
     }
 
-    /// Settings of the allocator's core.
+    /// Settings of the allocator's core, from the file's values and the defaults.
     pub fn settings(&self) -> Result<ControlSettings, String> {
         let ns = |name: &str, text: &str| quantity::ns(text).map_err(|e| format!("{name}: {e}"));
         let (interval_ns, lease_ns) = (ns("interval", &self.interval)?, ns("lease", &self.lease)?);
@@ -291,7 +291,7 @@ impl Config {
     }
 }
 
-/// Reads a key from its file.
+/// Reads a key from the file at `path`.
 pub fn secret(path: &Path) -> Result<Secret, String> {
     let text = files::secret(path)?;
     Secret::from_hex(&text)

@@ -20,7 +20,7 @@ impl Bucket {
         (per_s / 10.0).max(1.0)
     }
 
-    /// Takes a token; false if there is none.
+    /// Removes a token from the bucket; false if it has none.
     pub fn take(&mut self, now_ns: Ns) -> bool {
         let passed_s = now_ns.saturating_sub(self.at_ns) as f64 * 1e-9;
         self.at_ns = self.at_ns.max(now_ns);

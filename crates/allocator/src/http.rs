@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 /// Largest request, bytes.
 const MOST_BYTES: usize = 8192;
-/// Limits of concurrent connections and of their duration.
+/// Limits of concurrent connections, and of the time for a request and its reply.
 const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 256, patience: Duration::from_secs(5) };
-/// Interval between queries of the daemon's loop, independent of the number of readers.
+/// Smallest interval between two queries of the daemon's state, however many readers there are.
 const FRESH: Duration = Duration::from_millis(200);
 
 const PAGE: &str = include_str!("../../../python/subak/page/page.html");
@@ -25,7 +25,7 @@ struct Site {
     seen: Option<CachedPage>,
 }
 
-/// The daemon's state at a time, and the pages rendered from it, which readers share.
+/// The daemon's state at one time, and the pages rendered from it. All readers share them.
 struct CachedPage {
     at: Instant,
     look: Result<Look, String>,
@@ -38,7 +38,7 @@ struct Page {
     body: Arc<[u8]>,
 }
 
-/// Serves at `listener` in a thread of its own; readers must send `token` if there is one.
+/// Serves HTTP at `listener` in a thread of its own; readers must send `token` if there is one.
 pub fn serve(listener: TcpListener, token: Option<String>, line: Line) -> std::io::Result<()> {
     let mut site = Site { line, token, seen: None };
     listener::serve(listener, BOUNDS, move |bytes| {
@@ -54,7 +54,7 @@ pub fn serve(listener: TcpListener, token: Option<String>, line: Line) -> std::i
 }
 
 impl Site {
-    /// The reply, once the request is complete.
+    /// The reply; `None` until the request is complete.
     fn read(&mut self, bytes: &[u8]) -> Option<Page> {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);

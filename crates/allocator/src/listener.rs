@@ -39,7 +39,7 @@ pub struct ConnectionLimits {
 
 /// A listening socket.
 pub trait Listener: AsFd + Send + 'static {
-    /// Type of its connections.
+    /// Type of the accepted connections.
     type Stream: Read + Write + AsFd;
 
     /// Sets the socket to non-blocking mode.
@@ -136,7 +136,7 @@ fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: Conne
     waits.iter().map(|wait| wait.revents().is_some_and(|found| !found.is_empty())).collect()
 }
 
-/// Closes the connection that was idle longest; those with a pending reply come last.
+/// Closes the connection that was idle longest. A connection with a pending reply is closed only if all have one.
 fn part_with_one<S>(room: &mut Vec<Connection<S>>) {
     let order = |connection: &Connection<S>| (connection.is_answering(), connection.until);
     if let Some(longest) = (0..room.len()).min_by_key(|&k| order(&room[k])) {

@@ -123,7 +123,7 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
     }
     let config = Config::read(path)?;
     let plan = NetworkPlan::read(&config)?;
-    // Before any thread starts, so that all threads leave these signals to one.
+    // Blocked before any thread starts: every thread inherits the mask, and one thread waits for the signals.
     let mut signals = SigSet::empty();
     [Signal::SIGTERM, Signal::SIGINT].into_iter().for_each(|signal| signals.add(signal));
     signals.thread_block().map_err(|e| format!("signals: {e}"))?;

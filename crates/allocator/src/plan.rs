@@ -12,7 +12,7 @@ use subak_core::route::Routing;
 use subak_core::{IdVec, LinkId, Network, NodeId, NodeKind, document};
 use subak_wire::{Direction, Seal};
 
-/// A network, its hosts, and the keys of their messages.
+/// A network, its hosts, and the keys of the hosts' messages.
 #[derive(Debug)]
 pub struct NetworkPlan {
     /// Nodes and links.
@@ -22,30 +22,30 @@ pub struct NetworkPlan {
     /// Name and quota of each tenant, in the order of the file.
     pub tenants: Vec<(String, Option<f64>)>,
     rule: PathRule,
-    /// Next links by address and node.
+    /// Next link at each node, by destination address.
     routes: Arc<HashMap<u32, IdVec<NodeId, Option<LinkId>>>>,
 }
 
 /// A host, as configured.
 #[derive(Debug)]
 pub struct PlannedHost {
-    /// Name.
+    /// Name of the host.
     pub name: String,
-    /// Address from which it sends control datagrams.
+    /// Address from which the host sends control datagrams.
     pub address: Ipv4Addr,
-    /// Its other addresses.
+    /// Other addresses of the host.
     pub others: Vec<Ipv4Addr>,
-    /// Its node in the network.
+    /// Node of the host in the network.
     pub node: NodeId,
-    /// Index of its tenant in the list.
+    /// Index of the host's tenant in [`NetworkPlan::tenants`].
     pub tenant: u32,
     /// Authentication of datagrams from the host.
     pub up: Seal,
     /// Authentication of datagrams to the host.
     pub down: Seal,
-    /// Rate limit, datagrams per second.
+    /// Rate limit of the host, datagrams per second.
     pub datagrams_per_s: f64,
-    /// Largest number of flowlets.
+    /// Largest number of flowlets of the host.
     pub most_flowlets: usize,
 }
 
@@ -89,7 +89,8 @@ impl NetworkPlan {
         Ok(NetworkPlan { network, hosts, tenants, rule: config.paths, routes: Arc::new(routes) })
     }
 
-    /// Capacities of the links, bit/s; 0 for links that are down.
+    /// Capacities of the links, bit/s: 0 for the links in `down`, and the values in `changed` in place of configured
+    /// ones.
     pub fn capacity_bps(&self, down: &BTreeSet<String>, changed: &BTreeMap<String, f64>) -> Vec<f64> {
         let links = self.network.links().iter();
         links
@@ -100,7 +101,7 @@ impl NetworkPlan {
             .collect()
     }
 
-    /// Path selection between `endpoints` that avoids links which are down.
+    /// Path selection between `endpoints`. Paths avoid the links in `down`.
     pub fn paths(&self, endpoints: &Endpoints, down: &BTreeSet<String>) -> Box<dyn Paths> {
         let (nodes, by_address) = (endpoints.nodes(self), endpoints.by_address.clone());
         let routing = Routing::default();

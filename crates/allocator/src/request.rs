@@ -37,7 +37,8 @@ pub enum DaemonCommand {
         /// Limit of the weight.
         weight: f64,
     },
-    /// Revoke all rates and stop granting.
+    /// Stop granting. The standby begins to serve, if there is one. Granted rates remain valid until their lease
+    /// expires.
     Drain,
     /// Resume granting after [`DaemonCommand::Drain`].
     Serve,

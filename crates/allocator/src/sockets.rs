@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Largest number of datagrams per call.
 const BATCH: usize = 64;
-/// Largest datagram that is received whole, bytes: endpoints send no larger ones.
+/// Largest datagram that is received whole, bytes: datagrams of endpoints are smaller.
 const MOST_BYTES: usize = 2048;
 /// Size of the kernel's receive buffer, bytes.
 const ROOM_BYTES: usize = 8 << 20;
@@ -18,7 +18,7 @@ pub struct Sockets {
     taking: MultiHeaders<SockaddrIn>,
     giving: MultiHeaders<SockaddrIn>,
     rooms: Vec<Box<[u8]>>,
-    /// Datagrams to be sent, and their destinations; the first `waiting` are valid.
+    /// Datagrams to be sent; the first `waiting` are valid.
     outgoing: Vec<Vec<u8>>,
     targets: Vec<Option<SockaddrIn>>,
     waiting: usize,

@@ -1,9 +1,9 @@
 //! Standby: decides which of two allocators serves, as a state machine without socket or clock.
 //!
-//! Each sends heartbeats that say whether it serves and echo the number of the last heartbeat received. The echo
-//! protects against replay. The standby takes over after half a lease of silence. If both serve because heartbeats
-//! were lost, the one with the later failover continues. Safety does not depend on it, since the other's rates
-//! expire.
+//! Each allocator sends heartbeats with its role (whether it serves) and the number of the last heartbeat received.
+//! That number protects against replay. The standby takes over after half a lease of silence. If both serve because
+//! heartbeats were lost, the one with the later failover continues. Safety does not depend on the choice, since rates
+//! of the allocator that stops expire.
 
 use subak_core::Ns;
 use subak_wire::{Direction, Seal, Secret};
@@ -11,7 +11,7 @@ use subak_wire::{Direction, Seal, Secret};
 /// First byte of a message between allocators; no endpoint's datagram begins with it.
 const KIND: u8 = 0xa5;
 const BYTES: usize = 1 + 1 + 8 + 8 + 8;
-/// Largest age of an echoed number, in heartbeats.
+/// A heartbeat counts only if the number that it echoes is among the last this many heartbeats sent.
 const MEMORY: u64 = 4;
 
 /// One of the two allocators.
@@ -19,12 +19,12 @@ const MEMORY: u64 = 4;
 pub struct Standby {
     seal: Seal,
     lease_ns: Ns,
-    /// Epoch of its failover while it serves; otherwise 0.
+    /// Epoch of this allocator's failover while it serves; otherwise 0.
     epoch: u64,
-    /// Number of its latest heartbeat, and of the latest one received.
+    /// Number of this allocator's latest heartbeat.
     number: u64,
     heard_number: u64,
-    /// Time at which the other was last known to serve, ns.
+    /// Time at which the other allocator was last known to serve, ns.
     heard_ns: Ns,
     next_ns: Ns,
     patience_ns: Ns,
@@ -42,15 +42,15 @@ pub enum Change {
 }
 
 impl Standby {
-    /// Starts at `now_ns` without serving. It waits half a lease for the other's heartbeat, or a quarter if it is the
-    /// `first`.
+    /// Starts at `now_ns` without serving. This allocator serves if it receives no heartbeat of a serving allocator for
+    /// half a lease, or for a quarter if it is the `first`.
     pub fn new(now_ns: Ns, secret: &Secret, lease_ns: Ns, first: bool) -> Standby {
         let patience_ns = if first { lease_ns / 4 } else { lease_ns / 2 };
         let seal = Seal::new(secret, 0, Direction::Down);
         Standby { seal, lease_ns, epoch: 0, number: 0, heard_number: 0, heard_ns: now_ns, next_ns: now_ns, patience_ns }
     }
 
-    /// Whether it serves.
+    /// Whether this allocator serves.
     pub fn is_serving(&self) -> bool {
         self.epoch > 0
     }
@@ -68,7 +68,8 @@ impl Standby {
         }
     }
 
-    /// The heartbeat to send, if one is due, and the change of role. `epoch`: the epoch of a failover at this time.
+    /// Returns the heartbeat to send, if one is due, and the change of role. `epoch` is used for a failover at this
+    /// time.
     pub fn wake(&mut self, now_ns: Ns, epoch: u64) -> (Option<Vec<u8>>, Change) {
         let mut change = Change::None;
         if !self.is_serving() && now_ns >= self.heard_ns + self.patience_ns {
@@ -120,7 +121,7 @@ impl Standby {
         Change::Rest
     }
 
-    /// Stops serving until the other is silent.
+    /// Stops serving. This allocator serves again only after the other allocator's silence.
     pub fn rest(&mut self, now_ns: Ns) {
         self.epoch = 0;
         self.heard_ns = now_ns;
@@ -140,8 +141,8 @@ mod tests {
         [true, false].map(|first| Standby::new(0, &secret, LEASE_NS, first))
     }
 
-    /// Runs both daemons; `hears(from)` tells whether the other one receives. Returns which of them serves at the end
-    /// of each tick.
+    /// Runs both allocators; `hears(k)` returns whether allocator `k` receives heartbeats. Returns for each tick
+    /// whether each serves at its end.
     fn run(pair: &mut [Standby; 2], from_ns: Ns, until_ns: Ns, hears: impl Fn(usize) -> bool) -> Vec<[bool; 2]> {
         let mut seen = Vec::new();
         for now_ns in (from_ns..until_ns).step_by(10) {
@@ -162,11 +163,11 @@ mod tests {
         let seen = run(&mut pair, 0, 8000, |_| true);
         assert!(seen.iter().all(|[_, second]| !second));
         assert!(seen.last().unwrap()[0]);
-        // The first one is silent from now on: it is dead.
+        // The first allocator fails: from now on it sends no heartbeats.
         let seen = run(&mut pair, 8000, 9000, |who| who == 1);
         let after = seen.iter().position(|[_, second]| *second).expect("it takes over") as Ns * 10;
         assert!((LEASE_NS / 2 - LEASE_NS / 8..=LEASE_NS / 2 + 10).contains(&after), "{after}");
-        // One that starts anew waits for the other.
+        // A restarted allocator waits for the other's heartbeat.
         pair[0] = Standby::new(9000, &Secret::new([3; 32]), LEASE_NS, true);
         let seen = run(&mut pair, 9000, 20_000, |_| true);
         assert!(seen.iter().all(|serving| *serving == [false, true]));
@@ -191,7 +192,7 @@ mod tests {
         let mut served = None;
         for now_ns in (4000..8000).step_by(10) {
             pair[1].wake(now_ns, now_ns);
-            // Somebody plays it again and again.
+            // An attacker replays an old heartbeat.
             pair[1].take(now_ns, &old);
             if pair[1].is_serving() {
                 served.get_or_insert(now_ns);

@@ -85,7 +85,7 @@ impl Histogram {
         self.sum_ns += ns;
     }
 
-    /// The `share`-quantile, ns, as the upper edge of its bin; infinite beyond the last bin.
+    /// The `share`-quantile, ns, rounded up to the upper edge of its bin; infinite beyond the last bin.
     pub fn quantile_ns(&self, share: f64) -> f64 {
         let all: u64 = self.counts.iter().sum();
         let mut left = ((all as f64 * share).ceil() as u64).max(1);
@@ -123,11 +123,11 @@ impl Histogram {
 pub struct HostLook {
     /// Number of the host; never reused.
     pub number: u32,
-    /// Name.
+    /// Name of the host.
     pub name: String,
-    /// Index of its tenant.
+    /// Index of the host's tenant.
     pub tenant: u32,
-    /// Source address of its datagrams.
+    /// Source address of the host's datagrams; `None` before the first.
     pub address: Option<SocketAddrV4>,
     /// Number of leases that expired because the host was silent.
     pub lapses: u64,
@@ -138,7 +138,7 @@ pub struct HostLook {
 pub struct Look {
     /// Network and tenants.
     pub plan: Arc<NetworkPlan>,
-    /// Number of configurations loaded so far.
+    /// Number of configurations that were loaded since the start.
     pub plans: u64,
     /// Time since the start, ns.
     pub now_ns: Ns,
@@ -146,11 +146,11 @@ pub struct Look {
     pub at_ms: u64,
     /// Whether this allocator serves.
     pub is_serving: bool,
-    /// Whether it was drained by command.
+    /// Whether a command told this allocator to stop granting.
     pub is_draining: bool,
-    /// Whether it waits until the previous allocator's rates have expired.
+    /// Whether this allocator waits until the previous allocator's rates have expired.
     pub is_holding_back: bool,
-    /// Time between iterations.
+    /// Time between iterations, ns.
     pub interval_ns: Ns,
     /// Lease: validity of rates without renewal, ns.
     pub lease_ns: Ns,
@@ -187,7 +187,7 @@ impl Look {
         self.hosts.iter().map(|host| (host.number, host.name.as_str())).collect()
     }
 
-    /// Summary.
+    /// Summary of the state, as JSON.
     pub fn status(&self) -> Value {
         let joined = self.peers.iter().filter(|peer| peer.is_joined).count();
         json!({
@@ -200,7 +200,7 @@ impl Look {
         })
     }
 
-    /// Hosts, one entry each.
+    /// Hosts as JSON, one entry each.
     pub fn peers(&self) -> Value {
         let peers: BTreeMap<u32, &PeerState> = self.peers.iter().map(|peer| (peer.endpoint, peer)).collect();
         let rows = self.hosts.iter().map(|host| {
@@ -216,7 +216,7 @@ impl Look {
         Value::Array(rows.collect())
     }
 
-    /// Flowlets, one entry each; only those of `host` if given.
+    /// Flowlets as JSON, one entry each; only those of `host` if given.
     pub fn flows(&self, host: Option<String>) -> Result<Value, String> {
         let names = self.names();
         let host = host.as_deref();
@@ -233,7 +233,7 @@ impl Look {
         Ok(Value::Array(rows.collect()))
     }
 
-    /// Links, one entry each.
+    /// Links as JSON, one entry each.
     pub fn links(&self) -> Value {
         let nodes = self.plan.network.nodes();
         let name = |node: Option<subak_core::NodeId>| node.map(|node| nodes[node].name.as_str());
@@ -246,13 +246,13 @@ impl Look {
         Value::Array(rows.collect())
     }
 
-    /// Counters by name.
+    /// Counters as JSON, by name.
     pub fn counters(&self) -> Value {
         let entries = self.counted().into_iter().map(|(name, _, value)| (name.to_string(), json!(value)));
         Value::Object(entries.collect())
     }
 
-    /// Data of the page, with short keys; hosts and links are given by number.
+    /// Data of the live page as JSON, with short keys; hosts and links are given by number.
     pub fn page(&self, with_network: bool) -> Value {
         let flows: Vec<Value> = self
             .flows
@@ -351,7 +351,7 @@ impl Look {
         }
     }
 
-    /// Metrics in the text format of Prometheus.
+    /// State in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let mut out = String::new();
         for (name, help, value) in self.counted() {

@@ -69,7 +69,7 @@ fn hosts_and_allocator_start_anew() {
     b.authenticated.endpoint.begin(1, address(2), 0, 1.0);
     let half = share(&daemon) / 2.0;
     until("half each", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), half) && near(h[1].gbps(1), half));
-    // Another life, from another port, that knows of nothing: what it had before is over.
+    // The host restarts without state, at another port: its earlier flowlet is removed.
     let mut anew = TestHost::new(1, &daemon);
     until("the other has all", &mut [&mut a, &mut anew], |h| near(h[0].gbps(1), 2.0 * half));
     drop(daemon);
@@ -92,7 +92,7 @@ fn links_and_networks_change_while_it_runs() {
     until("all", &mut [&mut a], |h| near(h[0].gbps(1), all));
     let link = daemon.look().plan.network.links().iter().find(|l| l.id.contains("h2")).unwrap().id.clone();
     let told = |capacity_bps| DaemonCommand::Link { link: link.clone(), capacity_bps };
-    // Both directions, as the file has it.
+    // Both directions of the link, as in the file.
     daemon.look().plan.network.links().iter().filter(|l| l.id.contains("h2")).for_each(|l| {
         daemon.line.tell(DaemonCommand::Link { link: l.id.clone(), capacity_bps: Some(4e9) }).unwrap();
     });
@@ -103,13 +103,13 @@ fn links_and_networks_change_while_it_runs() {
         daemon.line.tell(DaemonCommand::Link { link: l.id.clone(), capacity_bps: None }).unwrap();
     });
     until("all again", &mut [&mut a], |h| near(h[0].gbps(1), all));
-    // What is wrong changes nothing.
+    // An invalid file changes nothing.
     std::fs::write(files.folder.join("network.json"), "{\"nodes\": 3}").unwrap();
     run_for(Duration::from_millis(1500), &mut [&mut a]);
     assert!(near(a.gbps(1), all));
     files.write_network(&[10.0, 10.0, 2.0]);
     until("the file's", &mut [&mut a], |h| near(h[0].gbps(1), 0.2 * all));
-    // The host that it sends to is no longer there.
+    // The destination host is removed.
     let mut files = files;
     files.hosts = 2;
     files.write_network(&[10.0, 10.0]);
@@ -133,7 +133,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     until("half each", &mut [&mut a, &mut b], |h| near(h[0].gbps(1), half) && near(h[1].gbps(1), half));
     let enemy = UdpSocket::bind("127.0.0.1:0").unwrap();
     let say = |bytes: &[u8]| drop(enemy.send_to(bytes, daemon.address));
-    // Without a key, with a wrong one, cut and spoilt.
+    // Datagrams without a key, with a wrong key, truncated and corrupted.
     say(&[]);
     say(&[1, 2, 3]);
     say(&[0xff; 2048]);
@@ -150,7 +150,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     });
     let counts = daemon.until("forged", |look| look.counts.forged >= 400).counts;
     assert!(counts.unknown > stranger.unknown, "other endpoints' names");
-    // All that was ever said, again and in another order: stale, and it does not move the host's address.
+    // Replays all datagrams of both hosts in another order: they are stale, and do not change the host's address.
     let before = daemon.look();
     let heard = |host: &TestHost| {
         before.hosts.iter().find(|h| h.name == "h0").unwrap().address == host.socket.local_addr().ok().map(v4)
@@ -162,7 +162,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     let look = daemon.look();
     let place = look.hosts.iter().find(|h| h.name == "h0").unwrap().address;
     assert_eq!(place, a.socket.local_addr().ok().map(v4), "it is spoken to where it is");
-    // What a host said once, again and again, and from elsewhere: it is stale, and the host keeps its allowance.
+    // Replays one datagram of a host, also from another address: it is stale, and not counted in the host's rate limit.
     let mut loud = TestHost::new(3, &daemon);
     until("it has joined", &mut [&mut loud], |h| h[0].authenticated.endpoint.is_joined());
     let word = loud.sent.last().unwrap().clone();
@@ -170,7 +170,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     (0..5000).for_each(|k| drop(if k % 2 == 0 { &loud.socket } else { &enemy }.send_to(&word, daemon.address)));
     let look = daemon.until("stale", |look| look.core.stale >= before.core.stale + 2000);
     assert_eq!(look.counts.limited, before.counts.limited, "a replay uses nothing up");
-    // One with a key says too much that is new: the rest is not looked at.
+    // A host with a key sends more new datagrams than its rate limit allows: the excess is dropped.
     let (seal, mut opened) = (Seal::new(&Secret::new(KEY), address(3), Direction::Up), None);
     if let Some(bytes) = seal.open(&word) {
         opened = Datagram::decode(bytes).ok();
@@ -187,7 +187,7 @@ fn what_an_enemy_sends_is_counted_and_changes_nothing() {
     run_for(Duration::from_millis(100), &mut [&mut a, &mut b]);
     assert!(near(a.gbps(1), half) && near(b.gbps(1), half), "{:?} {:?}", a.gbps(1), b.gbps(1));
     assert_eq!(daemon.look().flows.len(), 2);
-    // What is said in the allocator's name is not believed either.
+    // A datagram forged in the allocator's name is refused too.
     let mut forged = last.clone();
     forged[1] = 1;
     enemy.send_to(&forged, a.socket.local_addr().unwrap()).unwrap();
@@ -232,7 +232,7 @@ fn the_other_allocator_takes_over() {
     two.until("the second serves", |look| look.is_serving);
     assert!(begun.elapsed() < Duration::from_millis(1500), "{:?}", begun.elapsed());
     until("all from the second", &mut [&mut a], |h| near(h[0].gbps(1), all));
-    // The first comes back, and lets the second go on.
+    // The first allocator restarts, and the second continues to serve.
     let (one, _again) = started(first, second, true);
     run_for(Duration::from_millis(600), &mut [&mut a]);
     assert!(two.look().is_serving && !one.look().is_serving);

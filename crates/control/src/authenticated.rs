@@ -4,10 +4,10 @@ use crate::{ControlSettings, Endpoint};
 use subak_core::Ns;
 use subak_wire::{Datagram, Direction, Seal, Secret};
 
-/// An [`Endpoint`] with message authentication: bytes in, bytes out. Datagrams carry its number.
+/// An [`Endpoint`] with message authentication: it reads and writes bytes. Each datagram has the endpoint's number.
 #[derive(Debug)]
 pub struct AuthenticatedEndpoint {
-    /// The endpoint whose datagrams it authenticates.
+    /// The endpoint, without authentication.
     pub endpoint: Endpoint,
     up: Seal,
     down: Seal,
@@ -26,7 +26,7 @@ impl AuthenticatedEndpoint {
         }
     }
 
-    /// Handles received bytes; returns the connections whose rate changed.
+    /// Handles the bytes of a received datagram; returns the connections whose rate changed.
     pub fn take(&mut self, now_ns: Ns, bytes: &[u8]) -> Vec<u64> {
         let datagram = self.down.open(bytes).and_then(|bytes| Datagram::decode(bytes).ok());
         match datagram {
@@ -38,8 +38,8 @@ impl AuthenticatedEndpoint {
         }
     }
 
-    /// Writes the next datagram into `room`, replacing its content; false if there is none. Call it until it returns
-    /// false.
+    /// Writes the next datagram into `room`, replacing its content; false if there is no datagram. Call this method
+    /// until it returns false.
     pub fn poll(&mut self, now_ns: Ns, room: &mut Vec<u8>) -> bool {
         room.clear();
         let Some(datagram) = self.endpoint.poll(now_ns) else { return false };

@@ -2,8 +2,9 @@
 //! and the fate of those sent to it.
 //!
 //! An epoch begins when a side restarts; later epochs are higher. A peer's epoch is accepted once a datagram of that
-//! epoch repeats ours. Only a peer that receives our datagrams can do that, so no forged epoch can lock an endpoint
-//! out. Until then datagrams of that epoch are answered, which lets the peer prove itself, and are otherwise ignored.
+//! epoch repeats this side's epoch. Only a peer that receives this side's datagrams can do that, so no forged epoch can
+//! lock an endpoint out. Until then datagrams of that epoch get replies, which lets the peer prove its epoch, and are
+//! otherwise ignored.
 //!
 //! Datagrams are accepted in the order of their numbers; one that arrives after a later one is refused. A number that
 //! an ACK skips is therefore known to be lost. The others are marked lost after an RTO that is estimated from the RTT
@@ -57,10 +58,10 @@ pub(crate) struct Channel {
     peer_epoch: u64,
     /// Last accepted epoch of the peer, kept when this side forgets the peer.
     last_peer_epoch: u64,
-    /// A pending reply by which the peer can prove its epoch: that epoch, and the number of its datagram.
+    /// A pending reply by which the peer can prove its epoch: the claimed epoch, and the number of the peer's datagram.
     answer: Option<(u64, u32)>,
-    /// Latest datagram of an unproved epoch: epoch, number and arrival time. A replayed datagram of an earlier epoch,
-    /// or a duplicate, does not replace it.
+    /// Latest datagram of an unproved epoch: epoch, number and arrival time. Replayed datagrams of earlier epochs, and
+    /// duplicates, do not change this value.
     claimed: (u64, u32, Ns),
     number: u32,
     taken: u32,
@@ -75,7 +76,7 @@ pub(crate) struct Channel {
     /// Send time of the latest datagram that requests an ACK, ns.
     asked_ns: Ns,
     heard_ns: Ns,
-    /// Send time, ns, of the latest datagram of this side that the peer had received when it sent its latest one.
+    /// Send time of this side's latest datagram that the peer has ACKed, ns; `None` without an ACK.
     proof_ns: Option<Ns>,
 }
 
@@ -106,7 +107,7 @@ impl Channel {
         }
     }
 
-    /// Forgets the peer, as after a restart.
+    /// Deletes the state of the peer, as after a restart.
     pub fn lapse(&mut self) {
         let last_peer_epoch = if self.is_joined() { self.peer_epoch } else { self.last_peer_epoch };
         let epoch = self.epoch + 1;
@@ -127,7 +128,8 @@ impl Channel {
         &self.rtt
     }
 
-    /// Time of the next liveness probe, ns: an interval after the latest, or when the latest is marked lost.
+    /// Time of the next liveness probe, ns: `beat_ns` after the latest datagram that requests an ACK, or 0 if the
+    /// latest datagram is marked lost.
     pub fn probe_due_ns(&self, beat_ns: Ns) -> Ns {
         let is_lost = self.under_way.back().is_some_and(|sent| sent.held_lost);
         if is_lost { 0 } else { self.asked_ns + beat_ns }
@@ -138,8 +140,8 @@ impl Channel {
         self.heard_ns
     }
 
-    /// Latest time at which the peer was alive for certain, ns: the send time of the latest datagram that it ACKed.
-    /// Its messages are no older, however late they arrive.
+    /// Latest time at which the peer was alive for certain, ns: the send time of the latest datagram that the peer
+    /// ACKed. The peer sent that ACK later, however long the ACK was delayed.
     pub fn proof_ns(&self) -> Option<Ns> {
         self.proof_ns
     }
@@ -155,12 +157,12 @@ impl Channel {
         self.answer.is_some() || self.ack_due_ns.is_some_and(|due_ns| due_ns <= now_ns) || self.must_greet()
     }
 
-    /// Whether a greeting is due: at most one is in flight.
+    /// Whether a greeting, a datagram to an unknown peer, is due. At most one greeting is in flight.
     pub fn must_greet(&self) -> bool {
         !self.is_joined() && self.under_way.iter().all(|sent| sent.held_lost)
     }
 
-    /// Deadline of the next ACK, ns; 0 for immediately.
+    /// Deadline of the next ACK, ns; 0 for immediately, `None` for no ACK.
     pub fn ack_due_ns(&self) -> Option<Ns> {
         if self.answer.is_some() { Some(0) } else { self.ack_due_ns }
     }
@@ -275,8 +277,8 @@ impl Channel {
         self.number.wrapping_add(1).max(1)
     }
 
-    /// Fills the header of `datagram`, the next to send; `flowlets` are those in it. It requests an ACK if it has
-    /// flowlets, greets, or is a liveness `probe`.
+    /// Fills the header of `datagram`, the next to send; `flowlets` are those in it. The datagram requests an ACK if it
+    /// has flowlets, is a greeting, or is a liveness `probe`.
     pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>, probe: bool) {
         datagram.asks = probe || !flowlets.is_empty() || self.must_greet();
         self.number = self.next_number();
@@ -302,7 +304,7 @@ impl Channel {
         self.times[self.number as usize % REMEMBERED] = (self.number, now_ns);
     }
 
-    /// Whether the next datagram is a reply to an unproved peer: it has no content.
+    /// Whether the next datagram is a reply to an unproved peer. Such a reply has no content.
     pub fn is_answering(&self) -> bool {
         self.answer.is_some()
     }
@@ -312,7 +314,7 @@ impl Channel {
         self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
     }
 
-    /// Datagrams whose RTO has expired. Their changes are retransmitted, though they may still arrive.
+    /// Datagrams whose RTO has expired. Their changes are retransmitted, though the datagrams may still arrive.
     pub fn overdue(&mut self, now_ns: Ns, settings: &ControlSettings) -> Fate {
         let timeout_ns = self.timeout_ns(settings);
         let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;
@@ -393,7 +395,7 @@ mod tests {
     fn numbers_wrap_around() {
         let (mut a, mut b, now_ns) = joined(100);
         a.number = u32::MAX - 2;
-        // As if all before had been taken.
+        // As if datagrams with all numbers up to this one had been accepted.
         b.taken = u32::MAX - 2;
         for t in 0..6 {
             assert!(matches!(b.take(now_ns, &say(&mut a, t), &SETTINGS), Received::New { .. }));
@@ -421,7 +423,8 @@ mod tests {
         let mut forged = say(&mut Channel::new(u64::MAX), now_ns);
         assert_eq!(b.take(now_ns, &forged, &SETTINGS), Received::Unproven);
         assert!(matches!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::New { fresh: false, .. }));
-        // One that listens can repeat it, and is believed as long as it speaks; then the other comes back.
+        // A forger that receives this side's datagrams can repeat its epoch, and is accepted while it sends. Once it is
+        // silent, the real peer is accepted again.
         forged.peer_epoch = 7;
         assert!(matches!(b.take(now_ns, &forged, &SETTINGS), Received::New { fresh: true, .. }));
         assert_eq!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Received::Stale);
@@ -443,13 +446,14 @@ mod tests {
         assert_eq!(allocator.take(0, &recorded[0], &SETTINGS), Received::Stale);
         assert_eq!(allocator.take(1, &recorded[2], &SETTINGS), Received::Unproven);
         assert_eq!(allocator.take(1, &recorded[1], &SETTINGS), Received::Stale);
-        // The endpoint restarts while somebody sends what was recorded again and again.
+        // The endpoint restarts while an attacker replays recorded datagrams.
         let greeting = greet(&mut new, 2);
         assert_eq!(allocator.take(2, &greeting, &SETTINGS), Received::Unproven);
         recorded.iter().for_each(|one| assert_eq!(allocator.take(3, one, &SETTINGS), Received::Stale));
         let answer = say(&mut allocator, 4);
         assert_eq!((answer.peer_epoch, answer.ack), (new.epoch(), greeting.number));
-        // An endpoint whose clock was set back is believed once the later epoch has been silent.
+        // The clock of an endpoint was set back, so that its epoch is lower. The epoch is accepted once the peer of the
+        // higher one is silent.
         let late_ns = 2 + SETTINGS.patience_ns + 1;
         assert_eq!(allocator.take(late_ns, &greet(&mut old, late_ns), &SETTINGS), Received::Unproven);
     }
@@ -464,7 +468,7 @@ mod tests {
         new.take(now_ns, &greet(&mut b, now_ns), &SETTINGS);
         assert!(matches!(b.take(now_ns, &say(&mut new, now_ns), &SETTINGS), Received::New { fresh: true, .. }));
         assert_eq!(b.take(now_ns, &late, &SETTINGS), Received::Stale);
-        // An answer to the life before: its acknowledgement is of other numbers.
+        // A reply to the epoch before the restart: its ACK is of that epoch's numbers.
         let mut answer = say(&mut b, now_ns);
         answer.peer_epoch = 1;
         assert_eq!(new.take(now_ns, &answer, &SETTINGS), Received::Unproven);

@@ -155,7 +155,7 @@ impl Endpoint {
         self.change(connection, |start| Start { demand, ..start });
     }
 
-    /// Sets the path of `connection`. It keeps its rate until the allocator sends a new one.
+    /// Sets the path of `connection`, which keeps its rate until the allocator sends a new one.
     pub fn reroute(&mut self, connection: u64, path: u32) {
         self.change(connection, |start| Start { path, ..start });
     }
@@ -175,7 +175,8 @@ impl Endpoint {
         self.observed = Some(Observed { out: Rate16::at_most(out_bps), into: Rate16::at_most(into_bps) });
     }
 
-    /// Records the loss rate of `connection`, which has an allocated rate.
+    /// Records `share`, the fraction of lost packets of `connection`, which has an allocated rate; the allocator gets
+    /// it with the next datagram.
     pub fn lose(&mut self, connection: u64, share: f64) {
         if let Some(&flowlet) = self.active.get(&connection) {
             self.losses.insert(flowlet, (share.clamp(0.0, 1.0) * 65_535.0).round() as u16);
@@ -244,7 +245,8 @@ impl Endpoint {
         }
     }
 
-    /// Handles a restart of the allocator: it has no state, and granted rates expire.
+    /// Handles a restart of the allocator, which has lost all state: flowlets are announced again, and rates granted
+    /// before expire with their lease.
     fn start_over(&mut self, lease_until_ns: Ns) {
         let Endpoint { flowlets, active, news, .. } = self;
         news.clear();
@@ -260,7 +262,7 @@ impl Endpoint {
         });
     }
 
-    /// The next datagram to the allocator to send now. Call it until it returns `None`.
+    /// The next datagram to the allocator to send now. Call this method until it returns `None`.
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         let overdue = self.channel.overdue(now_ns, &self.settings);
         self.tell_again(overdue);
@@ -290,7 +292,7 @@ impl Endpoint {
     fn tell(&mut self, datagram: &mut Datagram) -> Vec<u32> {
         let number = self.channel.next_number();
         let mut told = Vec::new();
-        // Room for all groups that may begin, each with a head.
+        // Leaves space for the headers of all groups that may be begun.
         let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 3 * GROUP_BYTES);
         while let Some(&id) = self.news.first() {
             let flowlet = self.flowlets.get_mut(&id);
@@ -329,7 +331,7 @@ impl Endpoint {
         sends.then(|| self.channel.probe_due_ns(self.settings.beat_ns))
     }
 
-    /// Time of the next datagram of [`Endpoint::poll`], ns, if nothing happens before.
+    /// Time of the next datagram of [`Endpoint::poll`], ns, if no datagram arrives and no flowlet changes before.
     pub fn due_ns(&self) -> Option<Ns> {
         let at_once = (self.has_news() || self.channel.must_greet()).then_some(0);
         let speaks_ns = [at_once, self.channel.ack_due_ns(), self.probe_due_ns()].into_iter().flatten().min();

@@ -27,7 +27,7 @@ impl Known {
 }
 
 /// State of a slot of the iteration. `bps` is the rate last sent or queued: 0 for none, infinite for an empty slot.
-/// The other fields say whether the endpoint has ACKed it, and whether it is queued.
+/// `told` says whether the endpoint has ACKed the rate, and `is_news` whether the rate is queued.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub bps: f64,
@@ -48,13 +48,13 @@ pub(crate) struct Peer {
     pub news: VecDeque<u32>,
     /// Whether the endpoint is in the ready queue.
     pub is_ready: bool,
-    /// Tenant whose quota its weights count towards.
+    /// Tenant whose quota limits the weights of the endpoint's flowlets.
     pub tenant: u32,
-    /// Largest number of flowlets.
+    /// Largest number of flowlets of the endpoint.
     pub most_flowlets: usize,
     /// Number of times that the endpoint was silent for longer than `patience_ns`.
     pub lapses: u64,
-    /// Time of its latest report of unscheduled traffic, ns; 0 if there is none or it has expired.
+    /// Time of the endpoint's latest report of unscheduled traffic, ns; 0 if there is none or it has expired.
     pub observed_ns: Ns,
 }
 

@@ -34,10 +34,10 @@ use subak_core::Ns;
 /// Price update of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceLaw {
-    /// Newton-Exact-Diagonal, the paper's.
+    /// Newton-Exact-Diagonal (NED), the paper's.
     Ned,
-    /// NED with restarted acceleration, our variant: it needs half the iterations at the median, and a sixth at
-    /// worst.
+    /// NED with restarted acceleration, our variant: it needs half as many iterations as NED in the median, and a sixth
+    /// as many in the worst case.
     Accelerated,
 }
 
@@ -46,7 +46,7 @@ pub enum PriceLaw {
 pub struct ControlSettings {
     /// Price update of the allocator.
     pub law: PriceLaw,
-    /// Step size of NED, as a fraction of Newton's; `None` for the largest safe one on the network's paths.
+    /// Step size gamma of NED; `None` for the largest safe one on the network's paths.
     pub gamma: Option<f64>,
     /// The policy's alpha; 1 is proportional fairness.
     pub alpha: f64,
@@ -60,8 +60,8 @@ pub struct ControlSettings {
     pub most_unscheduled: f64,
     /// Lease, ns: validity of rates after the last proof that the allocator was alive, plus an RTT.
     pub lease_ns: Ns,
-    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT, ns. It is longer than the
-    /// lease: rates must have expired before they are reallocated.
+    /// Time for which the allocator retains the flowlets of a silent endpoint, plus an RTT, ns. This time is longer
+    /// than the lease: rates must have expired before they are reallocated.
     pub patience_ns: Ns,
     /// Interval of liveness probes of an endpoint that sends, ns.
     pub beat_ns: Ns,
@@ -70,17 +70,18 @@ pub struct ControlSettings {
     pub rto_min_ns: Ns,
     /// Upper bound of the doubled RTO, ns; a longer RTT still has a longer RTO.
     pub rto_max_ns: Ns,
-    /// Largest delay of an ACK, ns, in which it may be combined with changes.
+    /// Largest delay of an ACK, ns. During the delay the ACK may join a datagram that carries changes of flowlets or rates.
     pub ack_delay_ns: Ns,
     /// Largest size of a datagram, bytes: with its headers it fits in a packet of 1500.
     pub most_bytes: usize,
     /// Header bytes of a datagram on a link; counted by the rate limit.
     pub frame_bytes: usize,
-    /// Largest number of flowlets of an endpoint; further ones use the host's own congestion control.
+    /// Largest number of flowlets of an endpoint; the host's own congestion control decides the rates of further
+    /// flowlets.
     pub most_flowlets: usize,
     /// Largest weight that a flowlet may request.
     pub most_weight: f64,
-    /// Smallest weight that a flowlet may request: connections that share a weight have small ones.
+    /// Smallest weight that a flowlet may request: connections that share one weight have small parts of it.
     pub least_weight: f64,
     /// Time before the last byte, at the present rate, at which the end of a flowlet of known size is announced, ns.
     pub ahead_ns: Ns,
@@ -111,14 +112,14 @@ impl ControlSettings {
         ahead_ns: 10_000,
     };
 
-    /// The settings with another lease, and with the times that depend on it.
+    /// The settings with another lease, and with patience and probe interval in proportion.
     #[must_use]
     pub fn with_lease(self, lease_ns: Ns) -> Self {
         ControlSettings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
     }
 
-    /// Defaults for a number of endpoints. One core takes about 4 us for each per round. The lease must exceed
-    /// several rounds, otherwise rates expire before they are renewed.
+    /// Defaults for a number of endpoints. One core needs about 4 us per endpoint and round of messages. The lease must
+    /// exceed several rounds, otherwise rates expire before they are renewed.
     pub fn for_endpoints(endpoints: usize) -> Self {
         ControlSettings::DEFAULT.with_lease(ControlSettings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
     }
@@ -133,7 +134,7 @@ impl ControlSettings {
         }
     }
 
-    /// Fraction of each link that is allocated.
+    /// Fraction of each link that the allocator may allocate.
     pub fn share(&self) -> f64 {
         1.0 - self.threshold - self.reserve
     }

@@ -3,15 +3,16 @@
 use subak_core::route::{Router, Routing};
 use subak_core::{LinkId, Network, NodeId};
 
-/// Paths between endpoints. An endpoint's number is that of its node in the network.
+/// Paths between endpoints. An endpoint has the number of its node in the network.
 pub trait Paths: Send {
-    /// Links from one endpoint to another; `path` comes from the flowlet's start message. `None`: there is no path.
+    /// Links of a path from one endpoint to another; `path` selects it and comes from the flowlet's start message.
+    /// `None`: there is no such path.
     fn path(&mut self, from: u32, to: u32, path: u32) -> Option<Vec<LinkId>>;
-    /// The links out of and into an endpoint, if it has just one of each.
+    /// The links out of and into an endpoint; `None` if the endpoint has several.
     fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)>;
 }
 
-/// The one link out of `node` and the one into it; `None` if there are more.
+/// The one link out of `node` and the one into it; `None` if the node has several.
 fn access(network: &Network, node: NodeId) -> Option<(LinkId, LinkId)> {
     let [out] = network.out_links(node) else { return None };
     let mut into = network.links().iter_enumerated().filter(|(_, link)| link.to == Some(node));
@@ -52,8 +53,9 @@ impl Paths for Ecmp {
     }
 }
 
-/// Only the first and the last link of each path, as if all hosts were at one big switch: for unknown paths.
-/// Congestion of the core is left to the hosts' own congestion control (section 6, "Using Flowtune with TCP").
+/// Paths for networks whose routes are unknown: only the first and the last link of each path, as if all hosts were at
+/// one big switch. Congestion of the core is left to the hosts' own congestion control (section 6, "Using Flowtune with
+/// TCP").
 pub struct BigSwitch<P>(pub P);
 
 impl<P: Paths> Paths for BigSwitch<P> {
@@ -85,7 +87,7 @@ impl Turns {
         Turns { network: network.clone(), access: nodes.map(|node| access(network, node)).collect() }
     }
 
-    /// Code of `links`, a path from a node on. `None` if it does not fit 32 bits, or is no path.
+    /// Code of `links`, a path that starts at a node. `None` if the code does not fit 32 bits, or `links` is no path.
     pub fn code(network: &Network, links: &[LinkId]) -> Option<u32> {
         let (mut code, mut base) = (0u32, 1u32);
         for &link in links {

@@ -5,7 +5,7 @@ use subak_core::Ns;
 /// RTT estimator of one channel, sampled from its ACKs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rtt {
-    /// SRTT and RTTVAR, ns; 0 before the first sample.
+    /// SRTT, ns; 0 before the first sample.
     smoothed_ns: Ns,
     variation_ns: Ns,
     least_ns: Option<Ns>,

@@ -33,7 +33,7 @@ struct Sending {
 #[derive(Debug, Clone, Copy)]
 struct Faults {
     one_way_ns: Ns,
-    /// Fractions of datagrams lost on the way to the allocator, lost on the way back, and duplicated or delayed.
+    /// Fraction of the datagrams to the allocator that are lost.
     lost_up: f64,
     lost_down: f64,
     doubled: f64,
@@ -61,7 +61,7 @@ struct World {
     parcels: BTreeMap<(Ns, u64), Parcel>,
     sent: u64,
     faults: Faults,
-    /// Number of records of starts, ends and weights that endpoints sent, and number of changes to announce.
+    /// Number of records (starts, ends, weights) that endpoints have sent.
     records: usize,
     changes: usize,
     connections: BTreeMap<u64, Sending>,
@@ -255,8 +255,8 @@ impl World {
     }
 }
 
-/// Runs a network with flowlets that start and end, two restarts of the allocator and one of a host. It ends a lease
-/// and 500 us after the last change.
+/// Runs a network with flowlets that start and end, two restarts of the allocator and one of a host. The run ends a
+/// lease and 500 us after the last change.
 fn run(seed: u64) -> World {
     let mut world = World::new(seed, SOME);
     let mut at = |from: Ns, until: Ns| from + world.rng.below(((until - from) / TICK_NS) as usize) as Ns * TICK_NS;
@@ -285,14 +285,14 @@ fn run(seed: u64) -> World {
     world
 }
 
-/// Makes `changes` changes, one per 100 us on average, and runs until rates are right, which is checked every 100 us.
-/// `None` if that takes longer than `patience_ns` from the last change.
+/// Makes `changes` changes, one per 100 us on average, and runs until rates are near the exact ones, which is checked
+/// every 100 us. `None` if that takes longer than `patience_ns` from the last change.
 fn settle(seed: u64, faults: Faults, changes: usize, patience_ns: Ns) -> (World, Option<Ns>) {
     let mut world = World::new(seed, faults);
     let (mut now_ns, mut calm_ns) = (0, 0);
     loop {
         world.deliver(now_ns);
-        // All have met by then.
+        // By then every endpoint has joined.
         let begun = now_ns > 10 * faults.one_way_ns;
         if begun && world.changes < changes && world.rng.unit() < 0.1 {
             world.change();
@@ -329,7 +329,8 @@ fn rates_fit_the_links_and_end_at_the_optimum_whatever_is_lost_doubled_or_reorde
                     let distance = world.distance(now_ns);
                     assert!(distance < 0.02, "seed {seed}: {distance} off");
                     assert!(world.longest_over_ns <= world.settings.lease_ns, "seed {seed}: {}", world.longest_over_ns);
-                    // Only news lost with the allocator that sent it: never the rates of two allocators side by side.
+                    // Links are overloaded only because changes were lost with the allocator that sent them, never
+                    // because rates of two allocators are valid at once.
                     assert!(world.most_over < 1.6, "seed {seed}: {} of a link", world.most_over);
                     worst.0 = worst.0.max(distance);
                     worst.1 = worst.1.max(world.longest_over_ns);
@@ -379,7 +380,8 @@ fn any_delay_and_any_loss_settles() {
             let (mut longest_ns, mut over_ns) = (0, 0);
             let rtt_ns = 2 * one_way_ns + 4 * US;
             for seed in 0..6 {
-                // Ten timeouts in a row, each twice as long, are one in a thousand at 51% of lost round trips.
+                // If 51% of exchanges fail, ten timeouts in a row, each twice as long, have a probability of one in a
+                // thousand.
                 let patience_ns = 5_000 * US + 100 * rtt_ns;
                 let (world, took_ns) = settle(seed, Faults::lossy(one_way_ns, lost), 100, patience_ns);
                 let took_ns =
@@ -421,8 +423,8 @@ fn without_loss_each_thing_is_told_once() {
     }
 }
 
-/// An endpoint that is no longer received loses its flowlets after [`Settings::patience_ns`]; its rates have expired
-/// before.
+/// If the allocator no longer receives an endpoint's datagrams, it removes the endpoint's flowlets after `patience_ns`.
+/// The endpoint's rates have expired before.
 #[test]
 fn rates_run_out_before_others_get_them_where_only_messages_upward_are_lost() {
     for seed in 0..20 {
@@ -440,7 +442,7 @@ fn rates_run_out_before_others_get_them_where_only_messages_upward_are_lost() {
             world.speak(now_ns);
             world.watch(now_ns);
         }
-        // A change that was not told: what is over is so for the messages' way at most.
+        // A change that was not sent yet: a link is over its limit for at most the delay of the messages.
         assert!(
             world.longest_over_ns <= 100 * US,
             "seed {seed}: {} over for {}",
@@ -476,7 +478,7 @@ fn what_was_told_to_the_allocator_before_is_nothing_to_the_one_after_it() {
     assert_eq!((allocator.flowlets(), allocator.counters().unproven), (0, 1));
 }
 
-/// A late datagram was sent long ago, and does not show that the allocator is alive now.
+/// A datagram that was sent long ago and arrives late does not show that the allocator is alive now.
 #[test]
 fn what_comes_late_does_not_prolong_a_lease() {
     let mut world = World::new(5, Faults::lossy(4 * US, 0.0));
@@ -515,7 +517,7 @@ fn a_restarted_allocator_is_known_to_all_within_two_round_trips() {
         }
         if tick == 1_000 + 45 {
             assert!(world.endpoints.values().all(Endpoint::is_joined));
-            // All are silent: none has a flowlet. The next start is taken at once, and told once.
+            // No endpoint has a flowlet, so none sends. The next start is accepted at once, and sent once.
             world.records = 0;
             let (from, to) = (world.hosts[0], world.hosts[1]);
             world.endpoints.get_mut(&from).unwrap().begin(7, to, 0, 1.0);

@@ -25,7 +25,7 @@ fn hostile(rng: &mut Stream, k: u64, before: &mut Vec<Vec<u8>>) -> Vec<u8> {
         return before[rng.below(before.len())].clone();
     }
     let endpoint = if rng.unit() < 0.3 { rng.bits() as u32 % 6 } else { ENEMY };
-    // Joins without end: a new life each hundred datagrams, and some of lives that are over.
+    // Joins without end: a new epoch every hundred datagrams, and some datagrams of earlier epochs.
     let epoch = (k / 100).saturating_sub(rng.below(3) as u64) + 1;
     let mut datagram = Datagram::new(Direction::Up, endpoint, epoch);
     datagram.number = if rng.unit() < 0.9 { k as u32 } else { rng.bits() as u32 };
@@ -49,7 +49,7 @@ fn hostile(rng: &mut Stream, k: u64, before: &mut Vec<Vec<u8>>) -> Vec<u8> {
     if rng.unit() < 0.1 {
         bytes.truncate(rng.below(bytes.len()));
     } else if rng.unit() < 0.1 {
-        // A spoilt epoch makes all that follows stale: that comes last.
+        // A corrupted epoch makes all later datagrams stale, so that epochs are corrupted only in the last tenth.
         let from = if k < MESSAGES * 9 / 10 { 16.min(bytes.len()) } else { 0 };
         let at = from + rng.below(bytes.len() - from);
         bytes[at] ^= 1 << rng.below(8);
@@ -78,7 +78,7 @@ fn a_million_hostile_datagrams_take_no_memory_and_starve_nobody() {
         let bytes = hostile(&mut rng, k, &mut before);
         let now_ns = k as Ns * 20;
         match Datagram::decode(&bytes) {
-            // It cannot send from another's address; what it says of itself is not believed.
+            // The hostile host cannot send from another host's address, and the address identifies an endpoint.
             Ok(datagram) => allocator.take(now_ns, ENEMY, &datagram),
             Err(_) => malformed += 1,
         }
@@ -105,7 +105,8 @@ fn a_million_hostile_datagrams_take_no_memory_and_starve_nobody() {
     assert!(malformed > 50_000 && counters.forged > 100_000 && counters.stale > 10_000, "{malformed}, {counters:?}");
     assert!(counters.refused > 1000, "the bound was met: {counters:?}");
     println!("{malformed} malformed, {counters:?}; an honest flowlet had {:.3} Gb/s at least", least_bps / 1e9);
-    // What is left beside the most flowlets of the most weight; rates are told once they move by a hundredth.
+    // An honest flowlet's rate beside the largest number of flowlets of the largest weight. A rate is sent once it
+    // changes by a hundredth.
     let share = 10e9 * settings.share() / (2.0 + 64.0 * 16.0);
     assert!(least_bps > 0.95 * share, "{least_bps} of {share}");
 }

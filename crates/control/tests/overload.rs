@@ -65,7 +65,7 @@ impl World {
         (0..self.flows.len()).filter(|&f| self.flows[f].links.contains(&link)).map(|f| self.rate(f)).sum()
     }
 
-    /// Reports each flow's losses, and the cause that its host assumes.
+    /// Reports each flow's loss rate, with a random error of up to 30%.
     fn tell_losses(&mut self) {
         for flow in 0..self.flows.len() {
             let through = |link: &LinkId| (self.really_bps[link.index()] / self.arriving_bps(*link)).min(1.0);
@@ -117,7 +117,7 @@ fn a_link_declared_at_twice_its_rate_is_shared_by_weight_soon() {
     let last = to(&network, "h2");
     world.really_bps[last.index()] = RATE_BPS / 2.0;
     world.run(25, |_| {});
-    // From then on it is within 15% of what it would be if the capacity were known.
+    // From then on the allocation is within 15% of the one with a known capacity.
     world.run(200, |world| {
         for (flow, Flow { weight, .. }) in world.flows.iter().enumerate() {
             let goal = SETTINGS.share() * RATE_BPS / 2.0 * weight / 7.0;
@@ -126,7 +126,7 @@ fn a_link_declared_at_twice_its_rate_is_shared_by_weight_soon() {
     });
     let lowered = world.allocator.take_lowerings();
     assert!(!lowered.is_empty() && lowered.iter().all(|lowering| lowering.link == last), "{lowered:?}");
-    // The link is as it was declared: all of it is used again.
+    // The link carries its configured capacity again, and all of it is used.
     world.really_bps[last.index()] = RATE_BPS;
     world.run(600, |_| {});
     assert!(world.arriving_bps(last) > 0.98 * SETTINGS.share() * RATE_BPS, "{}", world.arriving_bps(last));
@@ -162,7 +162,7 @@ fn any_link_that_carries_less_is_found() {
         });
         assert!(over * 10 < of, "seed {seed}: too much arrives {over} of {of} times");
         assert!(used / f64::from(of as u32) > 0.85, "seed {seed}: {} of the link is used", used / f64::from(of as u32));
-        // Links whose flows do not all cross the bad one keep what they have.
+        // Links whose flows do not all cross the bad link keep their allocation.
         for lowering in world.allocator.take_lowerings() {
             let crosses = |flow: &&Flow| flow.links.contains(&lowering.link);
             let is_shared = world.flows.iter().filter(crosses).any(|flow| flow.links.contains(&bad));

@@ -29,7 +29,7 @@ fn every_path_of_a_leaf_spine_and_of_a_fat_tree_comes_back_from_its_turns() {
             assert_eq!(switch.path(from, to, code), Some(vec![out, into]));
             assert_eq!((turns.access(from).unwrap().0, turns.access(to).unwrap().1), (out, into));
         }
-        // What strangers may say: no such node, circles, nowhere.
+        // Codes that any sender may choose: unknown nodes, cycles, dead ends.
         for code in 0..10_000 {
             if let Some(links) = turns.path(hosts[0].0, hosts[1].0, code * 429_496) {
                 assert_eq!(network.links()[links[links.len() - 1]].to, Some(hosts[1]));

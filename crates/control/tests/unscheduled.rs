@@ -60,7 +60,7 @@ fn what_an_endpoint_tells_is_given_up_until_it_tells_nothing_more() {
     let rate = |told: &Told, now_ns| told.endpoints[0].rate_bps(now_ns, 7).expect("a rate that holds");
     told.run(1, 20 * MS, |_, _| {});
     assert!((rate(&told, 20 * MS) / (settings.share() * RATE_BPS) - 1.0).abs() < 0.02);
-    // The receiver sees 600 Mb/s of others.
+    // The receiver measures 600 Mb/s of other traffic.
     told.run(20 * MS, 100 * MS, |endpoint, now_ns| {
         if endpoint.flowlets() == 0 && now_ns % MS < MS / 10 {
             endpoint.observe(0.0, 0.6 * RATE_BPS);
@@ -68,7 +68,7 @@ fn what_an_endpoint_tells_is_given_up_until_it_tells_nothing_more() {
     });
     assert!((told.allocator.unscheduled_bps(into) / (0.6 * RATE_BPS) - 1.0).abs() < 0.01);
     assert!((rate(&told, 100 * MS) / (settings.share() * 0.4 * RATE_BPS) - 1.0).abs() < 0.02);
-    // It has gone: nothing is held for it.
+    // The other traffic has ended: no capacity is reserved for it.
     told.run(100 * MS, 100 * MS + 12 * settings.patience_ns, |_, _| {});
     assert_eq!(told.allocator.unscheduled_bps(into), 0.0);
     assert!((rate(&told, 100 * MS + 12 * settings.patience_ns) / (settings.share() * RATE_BPS) - 1.0).abs() < 0.02);

@@ -7,9 +7,10 @@ use std::ops::Range;
 /// One flow, as given by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
-    /// Its name, unique among the flows.
+    /// Name, unique among the flows.
     pub id: String,
-    /// One path, or several whose rates add up (multipath, pooled). Each lists its links from source to destination.
+    /// One path, or several whose rates add up (multipath, pooled). Each path lists its links from source to
+    /// destination.
     pub paths: Vec<Vec<LinkId>>,
     /// Weight, finite and positive.
     pub weight: f64,
@@ -60,7 +61,7 @@ pub struct Flows {
     demand_bps: Vec<f64>,
     /// Empty if flows have no names; the id of a flow is then its number.
     ids: Vec<String>,
-    /// Empty if no flow has such a field.
+    /// Size, deadline and bandwidth function of each flow; empty if no flow has any of them.
     extra: Vec<Extra>,
     /// Flows that cannot send, in the order given. They have no number among the flows.
     stranded: Vec<Stranded>,
@@ -73,7 +74,7 @@ pub struct Stranded {
     pub place: usize,
     /// The flow's id.
     pub id: String,
-    /// Reason why it cannot send.
+    /// Reason why the flow cannot send.
     pub why: Why,
 }
 
@@ -232,7 +233,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Gives unnamed flows their number as a permanent name, which stays when others are removed.
+    /// Makes each unnamed flow's number its permanent name, which stays when other flows are removed.
     pub fn name_by_number(&mut self) {
         if self.ids.is_empty() {
             self.ids = (0..self.len()).map(|f| f.to_string()).collect();
@@ -260,7 +261,7 @@ impl Flows {
         only(&mut self.extra, &keep);
     }
 
-    /// Records that the next flow given cannot send.
+    /// Records the next flow of the input as one that cannot send.
     pub(crate) fn strand(&mut self, id: String, why: Why) {
         // From here on the position of an unnamed flow differs from its number.
         self.name_by_number();
@@ -396,7 +397,8 @@ fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), InputErro
     Ok(())
 }
 
-/// Like [`check_paths`], for one path. `seen[l] == mark` says that link `l` occurs, which saves a set.
+/// Like [`check_paths`], for one path. `seen[l] == mark` means that the path crosses link `l`; this avoids a hash
+/// set.
 fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network: &Network) -> Result<(), InputError> {
     if path.is_empty() {
         return Err(InputError::new("", "the path has no link", "name at least one link"));

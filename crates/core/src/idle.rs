@@ -4,7 +4,7 @@ use crate::backend::{PacketSizes, Route};
 use crate::{LinkId, Network, Ns};
 
 /// Transmission time of `bytes` at `rate_bps`, ns, rounded up. A tolerance of 0.001 ns absorbs errors of
-/// floating-point sums. At rate 0 it is the largest number.
+/// floating-point sums. At rate 0, the time is `Ns::MAX`.
 pub fn wire_time_ns(bytes: f64, rate_bps: f64) -> Ns {
     // A cast from float to integer saturates, so that a negative result becomes 0.
     (bytes * 8e9 / rate_bps - 1e-3).ceil() as Ns

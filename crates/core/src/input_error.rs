@@ -8,7 +8,7 @@ pub const MOST_FAULTS: usize = 50;
 /// Error of an unusable input. Every layer passes it up unchanged; the command prints it and exits with status 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputError {
-    /// The file, set by the layer that knows it.
+    /// The file of the input, set by the layer that knows the file's name.
     pub file: Option<String>,
     /// The place in the input: `flows[3].path[1]`, or `line 4, column 7`.
     pub place: String,

@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// The type of its value.
+    /// Type of the key's value.
     pub value_type: ValueType,
-    /// Its default.
+    /// Default of the key.
     pub default: DefaultValue,
-    /// Its description, a noun phrase.
+    /// Description of the key, a noun phrase.
     pub about: &'static str,
 }
 
@@ -33,7 +33,7 @@ pub enum ValueType {
     Number(Low, f64),
     /// A positive rate, bit/s.
     Rate,
-    /// A time of zero or more.
+    /// A time of zero or more: seconds, or text with a unit.
     Time,
     /// A time between two bounds, ns, both included.
     Span(u64, u64),
@@ -41,7 +41,7 @@ pub enum ValueType {
     Size,
     /// A size from one byte to this many bytes.
     SizeTo(u64),
-    /// Bytes; zero or more.
+    /// A size, bytes; zero or more.
     Bytes,
     /// A number of packets, zero or more; fractions are allowed.
     Packets,
@@ -98,7 +98,7 @@ pub enum DefaultValue {
     Twice(&'static str),
     /// The largest value of the list key with this name.
     Largest(&'static str),
-    /// No value; the text says what that means.
+    /// No value; the text describes the behaviour without a value.
     Open(&'static str),
 }
 
@@ -218,7 +218,7 @@ impl ValueType {
         }
     }
 
-    /// Nesting depth of lists, 0 for other types. A list one level deeper is a list of such values.
+    /// Nesting depth of lists; 0 for other types. In a spec, a list one level deeper contains the values of a sweep.
     pub fn depth(&self) -> usize {
         match self {
             ValueType::List(one) | ValueType::Pair(one) => 1 + one.depth(),

@@ -25,13 +25,13 @@ pub enum Nic {
     /// Packets wait in the first link's queue, as many as congestion window and pacing rate allow.
     #[default]
     Queue,
-    /// Per-flow round robin: at most one data packet of a subflow is in the queue. It models the queue pairs of an
+    /// Per-flow round robin: at most one data packet of a subflow is in the queue. This models the queue pairs of an
     /// RDMA NIC, or fair queueing in the kernel. A new rate or window applies at once.
     TakesTurns,
 }
 
 impl Nic {
-    /// Both schedulings, with their names in specs.
+    /// Both NIC schedulings, with their names in specs.
     pub const ALL: [(&'static str, Nic); 2] = [("queue", Nic::Queue), ("round-robin", Nic::TakesTurns)];
 
     /// Name in specs.
@@ -52,7 +52,7 @@ pub struct Node {
 /// A directed link with its output queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
-    /// Its name, unique in the network: `A->B`, parallel ones `A->B#1`.
+    /// Name, unique in the network: `A->B`, parallel links `A->B#1`.
     pub id: String,
     /// The node at which the link starts, if nodes are known.
     pub from: Option<NodeId>,
@@ -247,17 +247,17 @@ impl Network {
         self.nic = nic;
     }
 
-    /// All links; a [`LinkId`] indexes this.
+    /// All links, indexed by [`LinkId`].
     pub fn links(&self) -> &IdVec<LinkId, Link> {
         &self.links
     }
 
-    /// All nodes; a [`NodeId`] indexes this.
+    /// All nodes, indexed by [`NodeId`].
     pub fn nodes(&self) -> &IdVec<NodeId, Node> {
         &self.nodes
     }
 
-    /// A link for changes of capacity, delay or buffer; ends and id must stay.
+    /// The link `id`, to change its capacity, delay or buffer. Its ends and its id must stay.
     pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
         &mut self.links[id]
     }
@@ -282,7 +282,7 @@ impl Network {
         self.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Host).map(|(id, _)| id)
     }
 
-    /// For each link the link in the opposite direction: the k-th parallel `B->A` for the k-th `A->B`.
+    /// For each link its reverse link: the k-th parallel link `B->A` for the k-th `A->B`.
     pub fn reverse_links(&self) -> IdVec<LinkId, Option<LinkId>> {
         let mut by_ends: HashMap<(NodeId, NodeId), Vec<LinkId>> = HashMap::new();
         for (id, link) in self.links.iter_enumerated() {

@@ -12,17 +12,17 @@ pub enum Policy {
     },
     /// Short flows first: utility x^(1-epsilon) / (size (1-epsilon)) (NUMFabric, table 1).
     Fct {
-        /// Smoothing, in (0, 1).
+        /// Exponent in the utility, in (0, 1). A smaller epsilon means a stricter priority.
         epsilon: f64,
     },
-    /// Shortest remaining size first: the utility of `fct` with the remaining bytes.
+    /// Shortest remaining size first: the utility of `fct` with the remaining bytes in place of the size.
     Srpt {
-        /// Smoothing, in (0, 1).
+        /// Exponent in the utility, in (0, 1). A smaller epsilon means a stricter priority.
         epsilon: f64,
     },
-    /// Earliest deadline first: the utility of `fct` with the time left to the deadline.
+    /// Earliest deadline first: the utility of `fct` with the time left to the deadline in place of the size.
     Edf {
-        /// Smoothing, in (0, 1).
+        /// Exponent in the utility, in (0, 1). A smaller epsilon means a stricter priority.
         epsilon: f64,
     },
     /// Max-min in the fair share of each flow's bandwidth function.

@@ -219,7 +219,7 @@ fn split(text: &str) -> Option<(&str, i32, &str)> {
     Some((mantissa, exponent, unit.trim_start()))
 }
 
-/// A unit, in base units: 10^`decimal` times `factor`.
+/// The size of a unit in base units: 10^`decimal` times `factor`.
 struct Scale {
     decimal: i32,
     factor: f64,

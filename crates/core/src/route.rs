@@ -69,7 +69,7 @@ impl PathCost {
 /// A link in the adjacency list of a node.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
-    /// The node at its other end.
+    /// The node at the link's other end.
     node: NodeId,
     link: LinkId,
     cost: PathCost,
@@ -112,7 +112,7 @@ impl Arcs {
     }
 }
 
-/// Largest number of cached (node, destination) distances, 16 bytes each; beyond it distances are recomputed.
+/// Largest number of cached (node, destination) distances, 16 bytes each. Beyond this number distances are recomputed.
 const MOST_DISTANCES: usize = 16 << 20;
 
 /// Finds shortest paths, with a copy of the network's arcs.
@@ -346,7 +346,8 @@ impl Router {
         Some(path)
     }
 
-    /// Distinct shortest paths: first by hashing salted keys, which spreads as flows do, then by enumeration.
+    /// Distinct shortest paths: first by hashing salted keys, which spreads them like separate flows; then by
+    /// enumeration.
     fn distinct(&self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Option<Vec<Vec<LinkId>>> {
         let mut paths: Vec<Vec<LinkId>> = Vec::new();
         for salt in 0..k.saturating_mul(4).min(4096) as u64 {
@@ -362,7 +363,7 @@ impl Router {
         Some(paths)
     }
 
-    /// Adds shortest paths in the order of their link ids until there are `k` or no more.
+    /// Adds shortest paths in the order of their link ids until `paths` has `k` of them or all.
     fn enumerate(&self, src: NodeId, dst: NodeId, k: usize, paths: &mut Vec<Vec<LinkId>>) {
         let mut choices = Vec::new();
         self.choices(src, dst, &mut choices);
@@ -391,7 +392,8 @@ impl Router {
     }
 }
 
-/// The routing key of a named flow: it keeps its path when other flows are added or removed.
+/// The routing key of a named flow: a hash of the name. The flow keeps its path when other flows are added or
+/// removed.
 pub fn key_of(name: &str) -> u64 {
     name.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
 }

@@ -3,8 +3,9 @@
 //! Every utility here has the form U'(x) = F(x)^-alpha. F is the inverse of a non-decreasing function B, where B(f)
 //! is the flow's rate at the *level* (fair share) f. For alpha-fair utilities B(f) = w f, so that U'(x) =
 //! (w/x)^alpha. For flow completion times w^alpha = 1/size. For bandwidth functions B is the function itself.
-//! Optimizers exchange levels, since prices are their power -alpha and have a much larger range. Gains are stored as
-//! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows.
+//! Optimizers exchange levels: a price is a level to the power -alpha, and has a much larger range. The gain w^alpha
+//! is stored as its logarithm, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over-
+//! or underflows.
 
 use crate::flows::Extra;
 use crate::{Case, InputError, Ns, Policy};
@@ -21,7 +22,7 @@ pub enum Utility {
     },
     /// U'(x) = F(x)^-alpha, F the inverse of a bandwidth function (NUMFabric, equation 2).
     BandwidthFunction {
-        /// Positive; at about 5 the optimum is close to max-min in the fair share.
+        /// Exponent, positive; at about 5 the optimum is close to max-min in the fair share.
         alpha: f64,
         /// The bandwidth function B.
         function: BandwidthFunction,
@@ -107,7 +108,8 @@ impl Utility {
         libm::exp(self.ln_marginal(x))
     }
 
-    /// |ln(U'(x) / price)|; where U' jumps at `x`, 0 within the jump and otherwise the distance to it.
+    /// |ln(U'(x) / price)|. Where U' jumps at `x`: 0 if the price lies within the jump, otherwise the price's
+    /// distance from the jump.
     pub fn miss(&self, x: f64, price: f64) -> f64 {
         let (below, price) = (self.ln_marginal(x), libm::log(price));
         let above = match self {
@@ -125,8 +127,8 @@ impl Utility {
         }
     }
 
-    /// The largest x with U'(x) >= `price`, bit/s: the demand at that price. It is infinite at price 0, except for a
-    /// bandwidth function.
+    /// The largest x with U'(x) >= `price`, bit/s: the demand at that price. The rate is infinite at price 0, except
+    /// for a bandwidth function.
     pub fn rate_at(&self, price: f64) -> f64 {
         match self {
             Utility::Power { alpha: 0.0, ln_gain } if libm::log(price) > *ln_gain => 0.0,
@@ -190,7 +192,7 @@ pub enum Urgency {
     },
 }
 
-/// Largest urgency: the last packet's factor corresponds to a thousandth of the flow.
+/// Largest urgency factor, reached when a thousandth of the size or of the time to the deadline is left.
 const MOST_URGENT: f64 = 1000.0;
 
 impl Urgency {
@@ -318,7 +320,7 @@ impl BandwidthFunction {
     }
 
     /// Integral of F^-alpha from 0 to `rate`. For a piece that starts at share 0 with alpha >= 1 the integral
-    /// diverges; it then counts from the piece's end, which shifts the utility by a constant.
+    /// diverges; the integral then starts at the piece's end, which shifts the utility by a constant.
     fn integral(&self, rate: f64, alpha: f64) -> f64 {
         // On a piece of slope m, dx = m df: the integrand is m f^-alpha.
         let antiderivative = |f: f64| match alpha {

@@ -113,7 +113,7 @@ impl Context<'_> {
     }
 }
 
-/// The `q`-quantile (0 to 1) of `values`, which are sorted; it is one of them.
+/// The `q`-quantile (0 to 1) of `values`, without interpolation. Sorts `values`.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {

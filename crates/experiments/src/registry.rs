@@ -32,13 +32,13 @@ pub(crate) struct ExperimentInfo {
     /// Name in `experiment.toml`.
     pub(crate) name: &'static str,
     pub(crate) kind: ExperimentKind,
-    /// Names of its parameters.
+    /// Names of the experiment's parameters.
     pub(crate) settings: &'static [&'static str],
     pub(crate) compute: fn(&mut Context) -> Result<(), InputError>,
 }
 
-/// Declares a module for each experiment of a paper and collects the `ENTRY` of each. A duplicate name is a compile
-/// error that names it.
+/// Declares a module for each experiment of a paper and collects the `ENTRY` of each. If two experiments have one
+/// name, a compile error shows the module.
 macro_rules! experiments {
     ($($module:ident),* $(,)?) => {
         $(mod $module;)*

@@ -2,8 +2,8 @@
 //!
 //! A scheme with tolerance w and a convergence time of n RTTs has the time constant T = n RTT / ln(1/w): a rate that
 //! starts from 0 is then within w after n RTTs. RTT is the largest base RTT of the active flows. All rates have the
-//! same T. Therefore every rate vector between two feasible ones is feasible. A rate that is g above its goal x is x
-//! + g e^(-t/T) after time t.
+//! same T, so that the rates stay on the line between two feasible vectors and are feasible too. A rate that is g
+//! above its goal x is x + g e^(-t/T) after time t.
 
 use subak_core::Ns;
 use subak_core::scheme::Settles;
@@ -22,7 +22,7 @@ pub(crate) struct Lag {
 }
 
 impl Lag {
-    /// `None` if rates reach their goal without delay.
+    /// The lag of a scheme with this tolerance and convergence time; `None` if rates reach their goal without delay.
     pub fn of(settles: Settles) -> Option<Lag> {
         let rtts = settles.rtts / -libm::log(settles.within);
         (rtts > 0.0).then(|| Lag { rtts, constant_s: 0.0, gap_bps: Vec::new() })

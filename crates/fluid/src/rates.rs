@@ -10,7 +10,8 @@ use subak_solve::{Answer, SolveOptions, maximize_from, solve};
 /// Largest relative error of a certificate at which a solution is accepted.
 const WORST: f64 = 1e-6;
 
-/// Number of rounds that account for ACKs. Each round reduces the error by the ratio of ACKs to data, about 4%.
+/// Number of times that rates are recomputed, with capacity reserved for the ACKs of the previous rates. Each time
+/// multiplies the error by the ratio of ACK bytes to data bytes, about 0.04.
 const ACK_ROUNDS: usize = 2;
 
 /// Smallest fraction of a link that ACKs leave to data.
@@ -47,7 +48,7 @@ pub struct Rates {
     ack_share: f64,
     /// Links of the ACKs of each subflow.
     back: Vec<Vec<LinkId>>,
-    /// Weight of each subflow, that of its flow.
+    /// Weight of each subflow: the weight of its flow.
     weight: Vec<f64>,
     demand_bps: Vec<f64>,
     sub_bps: Vec<f64>,
@@ -56,7 +57,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// No flows yet; data gets `data_share` of the capacities of `network`.
+    /// A solver without flows. Data may use the fraction `data_share` of each capacity of `network`.
     pub fn new(network: &Network, data_share: f64) -> Self {
         let mut network = network.clone();
         for l in LinkId::first(network.links().len()) {
@@ -164,7 +165,7 @@ impl Rates {
         }
     }
 
-    /// Number of failed solves; their flows got rate 0.
+    /// Number of solves that failed. A failed solve sets its flows' rates to 0.
     pub fn failures(&self) -> u64 {
         self.failures
     }
@@ -310,7 +311,7 @@ impl Rates {
         &self.links[self.link_ptr.row(sub)]
     }
 
-    /// Current capacity of a link, bit/s: 0 while it is down.
+    /// Current capacity of a link, bit/s: 0 while the link is down.
     pub fn capacity_bps(&self, link: LinkId) -> f64 {
         if self.down[link] > 0 { 0.0 } else { self.capacity_bps[link] }
     }

@@ -42,7 +42,7 @@ impl Work {
 pub struct Piece {
     /// The work.
     pub work: Work,
-    /// Numbers of the pieces that must end before it starts.
+    /// Numbers of the pieces that must end before this piece starts.
     pub after: Vec<usize>,
 }
 
@@ -89,8 +89,8 @@ impl Job {
         &self.order
     }
 
-    /// For each piece the longest path from its start to the end of the job, itself included; `length(i)` is the
-    /// length of piece `i`.
+    /// For each piece the length of the longest path from its start to the end of the job, the piece included;
+    /// `length(i)` is the length of piece `i`.
     pub fn to_end(&self, length: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut far = vec![0.0f64; self.pieces.len()];
         for &i in self.order.iter().rev() {
@@ -108,7 +108,7 @@ impl Job {
     }
 }
 
-/// A cycle among `left`, each of which depends on another one of `left`.
+/// A cycle among the pieces whose entry in `left` is above 0. Each of them depends on another one.
 fn circle(pieces: &[Piece], left: &[usize]) -> Option<Vec<usize>> {
     let mut path = vec![left.iter().position(|&n| n > 0)?];
     loop {

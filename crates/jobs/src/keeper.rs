@@ -17,7 +17,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Runs `job` under `policy`; `budget` bounds the sum of the weights of its running transfers.
+    /// Runs `job` under `policy`; `budget` bounds the sum of the weights of the job's running transfers.
     pub fn new(job: Job, policy: Box<dyn WeightPolicy>, budget: Option<f64>) -> Self {
         let n = job.pieces().len();
         Keeper { job, policy, budget, progress: vec![TransferProgress::default(); n], looked: vec![(0, 0); n] }
@@ -29,7 +29,7 @@ impl Keeper {
         self.looked[piece] = (now_ns, 0);
     }
 
-    /// Records the received bytes of transfer `piece`. `look`: also computes its rate since the last sample.
+    /// Records the received bytes of transfer `piece`. `look`: also computes the transfer's rate since the last sample.
     pub fn progressed(&mut self, piece: usize, received_bytes: u64, now_ns: Ns, look: bool) {
         let one = &mut self.progress[piece];
         if one.state != TransferState::Running {

@@ -19,16 +19,16 @@ use subak_core::InputError;
 /// Constraint on the sum of the weights of a job's running transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
-    /// Equal to the budget; without a budget, to the number of running transfers.
+    /// The sum equals the budget; without a budget it equals the number of running transfers.
     Constant,
-    /// At most the budget; without a budget, no constraint.
+    /// The sum is at most the budget; without a budget it has no limit.
     AtMost,
 }
 
-/// Sets the weights of one job's transfers. It is called after every start and end of a transfer, and at every sample
-/// of the progress, if the job is sampled.
+/// Sets the weights of one job's transfers. The policy is called after every start and end of a transfer, and at
+/// every sample of the progress, if the job is sampled.
 pub trait WeightPolicy: Send {
-    /// The constraint on the sum of its weights.
+    /// The constraint on the sum of the policy's weights.
     fn sum(&self) -> Sum;
 
     /// A weight for each running transfer, in the order of [`JobStatus::running`]. If the sum is constant, only the

@@ -6,19 +6,19 @@ use subak_core::Ns;
 /// Phase of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferState {
-    /// It has not started.
+    /// The transfer has not started.
     #[default]
     Waiting,
     /// The transfer is sending.
     Running,
-    /// Its last byte has arrived.
+    /// The transfer's last byte has arrived.
     Ended,
 }
 
 /// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TransferProgress {
-    /// Phase.
+    /// Phase of the transfer.
     pub state: TransferState,
     /// Payload received, bytes, as last sampled.
     pub received_bytes: u64,
@@ -35,7 +35,7 @@ pub struct JobStatus<'a> {
     pub now_ns: Ns,
     /// The structure of the job.
     pub job: &'a Job,
-    /// Progress by piece; for computations it is never updated.
+    /// Progress by piece, never updated for computations.
     pub progress: &'a [TransferProgress],
     /// Whether this is a sample of the progress; otherwise a transfer started or ended.
     pub look: bool,
@@ -63,7 +63,7 @@ impl<'a> JobStatus<'a> {
         }
     }
 
-    /// For each task and transfer, the shortest time from now to the end of the job along a path through it, s.
+    /// For each piece, the shortest time from now to the end of the job along a path through it, s.
     pub fn least_to_end_s(&self) -> Vec<f64> {
         self.job.to_end(|i| self.least_left_s(i))
     }

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use subak_core::InputError;
 
-/// Error of a library call.
+/// Error of a call of this library.
 #[derive(Debug)]
 pub enum Error {
-    /// The input is unusable.
+    /// A spec or another input is invalid.
     InputError(InputError),
     /// A file could not be read or written.
     File {

@@ -45,12 +45,12 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, InputError> {
 pub(crate) enum Beside {
     /// Files in this folder.
     Folder(PathBuf),
-    /// Files sent with the spec, by the names that the spec gives them.
+    /// Contents of files that were sent with the spec, by the names in the spec.
     Brought(BTreeMap<String, Vec<u8>>),
 }
 
 impl Beside {
-    /// Name of the file `name` in messages.
+    /// Path of the file `name`, for messages.
     pub fn shown(&self, name: &str) -> String {
         match self {
             Beside::Folder(folder) => folder.join(name).display().to_string(),
@@ -58,7 +58,7 @@ impl Beside {
         }
     }
 
-    /// Names of the files that end in `end`, in order.
+    /// Names of the files whose name ends in `end`, in alphabetical order.
     pub fn names(&self, end: &str) -> Vec<String> {
         let mut names: Vec<String> = match self {
             Beside::Folder(folder) => {
@@ -89,15 +89,15 @@ impl Beside {
     }
 }
 
-/// Writes `path` atomically: into a temporary file beside it, which is then renamed.
+/// Writes `path` atomically: into a temporary file in the same folder, which is then renamed.
 pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut part = PartialFile::beside(path)?;
     write(&mut part.file)?;
     part.keep()
 }
 
-/// Temporary file that is renamed to its destination when kept, and removed otherwise. Its lock shows other processes
-/// that it is in use.
+/// Temporary file that is renamed to its destination by [`PartialFile::keep`], and removed otherwise. A file lock
+/// shows other processes that it is in use.
 pub(crate) struct PartialFile {
     pub file: File,
     temporary: PathBuf,
@@ -117,7 +117,7 @@ impl PartialFile {
         Ok(PartialFile { file, temporary, path: path.to_path_buf(), kept: false })
     }
 
-    /// Renames it to its destination.
+    /// Renames the temporary file to its destination.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.sync_all()?;
@@ -130,20 +130,20 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.kept {
-            // A failure to remove it is no error of the run.
+            // A temporary file that cannot be removed does not fail the run.
             let _ = fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// Calls `with` with a new temporary file of these bytes, which is removed after it.
+/// Calls `with` with the path of a new temporary file that contains `bytes`, and then removes the file.
 pub(crate) fn with_temporary(bytes: &[u8], extension: &str, with: &mut dyn FnMut(&Path)) -> io::Result<()> {
     let path = std::env::temp_dir().join(format!("subak-{:016x}.{extension}", unlike_any_other()));
     let written = File::create_new(&path).and_then(|mut file| file.write_all(bytes));
     if written.is_ok() {
         with(&path);
     }
-    // A file that cannot be removed does no harm there.
+    // A file that stays in the system's folder for temporary files does no harm.
     let _ = fs::remove_file(&path);
     written
 }
@@ -160,8 +160,8 @@ pub(crate) fn remove_abandoned(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A number unique among processes, on this machine and on others that share the folder: from the hasher's random keys, the
-/// time and the process.
+/// A random number for the name of a temporary file. It differs between processes and between machines that share the
+/// folder: a hash of random keys, the process id and the time.
 fn unlike_any_other() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
@@ -169,7 +169,7 @@ fn unlike_any_other() -> u64 {
     hasher.finish()
 }
 
-/// Reads the network of a spec, which may be one of `files`; also returns the default routing metric.
+/// Reads the network of a spec, inline or from one of `files`, and its default routing metric.
 pub(crate) fn network(value: &Value, files: &Beside) -> Result<(Network, Metric), InputError> {
     network_from_value(value, &mut |name| files.text(name))
 }

@@ -1,5 +1,5 @@
-//! From a spec to results, in three modules. [`spec`] describes simulations, `runs` runs them, and `results` is the
-//! results table and its analysis.
+//! From a spec to results, in three modules: [`spec`] reads descriptions of simulations, `runs` runs them, and
+//! `results` stores and analyses the results table.
 //!
 //! Only this crate reads and writes files.
 
@@ -21,6 +21,7 @@ pub use results::summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
 pub use results::table::{COLUMNS, KINDS, ResultRow, TableColumn};
 pub use results::warnings::Warning;
 pub use runs::remote::{RemoteTrial, RemoteWorkers, TrialFiles, run_trial};
+pub use runs::stepping::{StepEnd, Stepping};
 pub use runs::testbed::Testbed;
 pub use runs::watched::WatchedTrial;
 pub use runs::{Progress, RunOptions, RunOutcome, run, run_with};

@@ -1,4 +1,4 @@
-//! Catches panics without output on standard error. The trial's record has the message and the place.
+//! Catches panics without output on standard error. The error of the trial contains the panic's message and place.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
@@ -42,7 +42,7 @@ mod tests {
         let empty: Vec<u32> = Vec::new();
         let said = catch(|| empty[std::hint::black_box(2)]).unwrap_err();
         assert!(said.contains("index out of bounds"), "{said}");
-        // A panic that carries no text, after one that did.
+        // A panic without a text message, after one with a message.
         assert_eq!(catch(|| std::panic::resume_unwind(Box::new(1))), Err("it panicked".into()));
         assert!(!QUIET.get());
     }

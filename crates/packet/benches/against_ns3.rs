@@ -1,11 +1,11 @@
-//! Compares the packet simulator with ns-3, running both. It measures time per packet-hop on the permutation workload
-//! under DCTCP, FCTs of some hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and late flows of an incast.
-//! The exit status is 1 if a median FCT is off by more than 10%, if an incast has more late flows here, or if ns-3 is
-//! less than [`FASTER`] times as slow.
+//! Runs the packet simulator and ns-3, and compares them: time per packet-hop on the permutation workload under
+//! DCTCP; FCTs of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel; and late flows of an incast. The
+//! exit status is 1 if a median FCT differs from ns-3's by more than 10%, if an incast has more late flows than in
+//! ns-3, or if ns-3 takes less than [`FASTER`] times as long.
 //!
 //! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`. FOLDER has the
-//! programs that `benches/ns3/build.sh` builds; without it nothing is compared. The flows arrive at one receiver of a
-//! star. Sizes are uniform in the logarithm from 1 KB to 1 MB, so that queues overflow at the higher load.
+//! programs that `benches/ns3/build.sh` builds; without FOLDER nothing is compared. The flows have one receiver in a
+//! star. The logarithm of their sizes is uniform from 1 KB to 1 MB, so that queues overflow at the higher load.
 
 mod permutation;
 
@@ -17,12 +17,12 @@ use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{FlowId, LinkId, Network, NodeKind};
 
-/// Tolerance of a median, relative to ns-3's.
+/// Tolerance of a median FCT, relative to ns-3's median.
 const WITHIN: f64 = 0.1;
 const FASTER: f64 = 20.0;
-/// A scheme in both simulators, and the window reduction after a loss here. ns-3's TCP uses proportional rate
-/// reduction (RFC 6937) after losses and immediate cuts after ECN marks. After a timeout both mark all segments in
-/// flight as lost.
+/// A scheme with its names in both simulators, and its window reduction after a loss in this one. ns-3's TCP uses
+/// proportional rate reduction (RFC 6937) after losses, and immediate reduction after ECN marks. After an RTO both
+/// mark all segments in flight as lost.
 #[derive(Clone, Copy)]
 struct Peer {
     scheme: &'static str,
@@ -31,8 +31,8 @@ struct Peer {
     /// CoDel's target and interval, us, if the scheme uses CoDel.
     codel_us: Option<(u64, u64)>,
 }
-/// CUBIC is compared twice: with CoDel's published times, where the buffer overflows, and with times at which CoDel
-/// drops.
+/// CUBIC is compared twice: with CoDel's published target and interval, under which the buffer overflows, and with
+/// shorter ones, under which CoDel drops.
 const PEERS: [Peer; 4] = [
     Peer { scheme: "reno", tcp: "newreno", reduction: "prr", codel_us: None },
     Peer { scheme: "dctcp", tcp: "dctcp", reduction: "immediate", codel_us: None },
@@ -43,7 +43,7 @@ const SENDERS: usize = 8;
 const FLOWS: usize = 400;
 /// Number of seeds. With five, the ratio of medians at the higher load may differ by a tenth by chance.
 const SEEDS: u64 = 20;
-/// Number of bootstrap samples for an interval.
+/// Number of bootstrap samples for a confidence interval.
 const DRAWS: usize = 400;
 const RATE_BPS: f64 = 10e9;
 const DELAY_NS: u64 = 2000;
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         println!("{} holds no ns-3 programs: nothing to compare with", folder.display());
         return ExitCode::SUCCESS;
     }
-    // `times` omits the speed, `hops` everything else; a name after it selects one scheme.
+    // `times` omits the time per packet-hop, `hops` everything else; a name after `times` selects one scheme.
     let part = arguments.next();
     let ratio = if part.as_deref() == Some("times") { f64::INFINITY } else { hops(&folder) };
     if ratio < FASTER {
@@ -115,7 +115,7 @@ fn ns3(folder: &Path, program: &str, flag: &str, input: &str, more: &[String]) -
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
 }
 
-/// Ratio of ns-3's time per packet-hop to ours.
+/// Ratio of ns-3's time per packet-hop to this simulator's.
 fn hops(folder: &Path) -> f64 {
     let pairs = permutation::permutation(LEAVES * HOSTS);
     let input = pairs.iter().enumerate().fold(String::new(), |mut text, (src, dst)| {
@@ -141,7 +141,7 @@ struct Flow {
     bytes: u64,
 }
 
-/// Poisson arrivals at the receiver; `load` is relative to its link.
+/// Flows to the receiver with Poisson arrivals; `load` is relative to the receiver's link.
 fn flows(load: f64, seed: u64) -> Vec<Flow> {
     let mut rng = Stream::new(seed, "fct");
     let (low, high) = (1e3f64, 1e6f64);
@@ -156,7 +156,7 @@ fn flows(load: f64, seed: u64) -> Vec<Flow> {
     (0..FLOWS).map(one).collect()
 }
 
-/// FCTs under ns-3, ns, in the order of the flows.
+/// FCTs in ns-3, ns, in the order of the flows.
 fn their_times(folder: &Path, peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> Vec<f64> {
     let input = flows.iter().fold(String::new(), |mut text, f| {
         let _ = writeln!(text, "{} {} 0 {}", f.start_ns, f.sender, f.bytes);
@@ -175,7 +175,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[place]
 }
 
-/// 95% bootstrap interval of the ratio of our median to ns-3's, resampled by seeds.
+/// 95% bootstrap interval of the ratio of this simulator's median FCT to ns-3's; seeds are resampled.
 fn interval(ours: &[Vec<f64>], theirs: &[Vec<f64>]) -> [f64; 2] {
     let mut rng = Stream::new(1, "bootstrap");
     let draw = |_| {
@@ -187,7 +187,7 @@ fn interval(ours: &[Vec<f64>], theirs: &[Vec<f64>]) -> [f64; 2] {
     [0.025, 0.975].map(|q| quantile(&ratios, q))
 }
 
-/// Prints the quantiles; returns the ratio of our median to ns-3's.
+/// Prints quantiles of FCTs; returns the ratio of this simulator's median to ns-3's.
 fn completion_times(folder: &Path, peer: Peer, load: f64) -> f64 {
     let (mut ours, mut theirs, mut dropped) = (Vec::new(), Vec::new(), 0);
     for seed in 1..=SEEDS {
@@ -209,8 +209,8 @@ fn completion_times(folder: &Path, peer: Peer, load: f64) -> f64 {
     ratios[0]
 }
 
-/// Number of late flows here and in ns-3, in eight waves of 32 to 1 with 20 KB per flow. A late flow takes more than
-/// twice the time that a whole wave needs.
+/// Number of late flows in this simulator and in ns-3, in eight incasts of 32 senders with 20 KB per flow. A late
+/// flow takes more than twice the time that the whole incast needs at line rate.
 fn incast(folder: &Path, peer: Peer, rto_min_ns: u64) -> (usize, usize) {
     const LATE_NS: f64 = 1.2e6;
     let flow = |k: usize| Flow { start_ns: (k / 32) as u64 * 5_000_000, sender: 1 + k % 32, bytes: 20_000 };
@@ -244,7 +244,8 @@ fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<
         params.extend(
             [("target", target), ("codel_interval", interval)].map(|(k, us)| (k.into(), (us as f64 * 1e-6).into())),
         );
-        // A device of ns-3 holds one packet besides the one in transmission, and its CUBIC may be slower than Reno.
+        // A device of ns-3 queues one packet besides the one in transmission, and ns-3's CUBIC may be slower than
+        // Reno.
         params.insert("device".into(), 1.into());
         params.insert("reno_friendly".into(), false.into());
     }

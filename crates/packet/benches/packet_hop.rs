@@ -1,11 +1,12 @@
-//! Time per packet-hop on the permutation workload, for DCTCP on 16, 144, 1024 and 8192 hosts with the memory used,
-//! then for every scheme on 144 hosts in comparison with DCTCP. Times are CPU time of the thread, the median of five
-//! runs (one at 8192 hosts).
+//! Time per packet-hop on the permutation workload: for DCTCP on 16, 144, 1024 and 8192 hosts, with the memory used,
+//! then for every scheme on 144 hosts, compared with DCTCP. Times are CPU time of the thread, and the median of five
+//! runs (a single run with 8192 hosts).
 //!
 //! The exit status is 1 if a hop at 1024 hosts takes more than [`MEMORY`] times as long as at 16. It is also 1 if a
 //! scheme takes more than [`SCHEME`] times as long as DCTCP.
 //!
-//! `cargo bench -p subak-packet --bench packet_hop -- [SCHEME...]`: by default every scheme, and 8192 hosts.
+//! `cargo bench -p subak-packet --bench packet_hop -- [SCHEME...]`: by default every scheme, and DCTCP on 8192 hosts
+//! too.
 
 mod permutation;
 
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     {
         let f = median("dctcp", leaves, (MILLIS * LEAVES as u64 / leaves as u64).max(1), runs);
         dctcp_ns.push(f.ns_per_hop);
-        // Sizes increase, so that the peak so far is that of this size.
+        // Sizes increase, so that the process's peak so far is the peak of this size.
         let memory = peak_megabytes().map_or(String::new(), |mb| format!("{mb:.0} MB"));
         row("dctcp", leaves, &f, &memory);
     }
@@ -60,7 +61,7 @@ fn row(scheme: &str, leaves: usize, f: &Figures, last: &str) {
     println!("{scheme:<14} {hosts:>6} {:>14.1} {:>14.1} {:>12} {last:>10}", f.ns_per_hop, f.goodput_gbps, f.hops);
 }
 
-/// Peak memory of this process, MB; `None` if the system does not report it.
+/// Peak memory of this process, MB; `None` if the operating system does not report it.
 fn peak_megabytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

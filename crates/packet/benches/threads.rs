@@ -1,13 +1,14 @@
-//! Speedup of one run on several threads: wall-clock time on the permutation workload under DCTCP, on one thread and
-//! on several alternately.
+//! Speedup of a single run on several threads: wall-clock time on the permutation workload under DCTCP, alternately
+//! on one thread and on several.
 //!
-//! The exit status is 1 if two threads are less than [`BOUNDS`] times as fast as one, or give different results. With
-//! fewer cores than threads nothing is measured; the exit status is 0.
+//! The exit status is 1 if two threads have less than the speedup in [`BOUNDS`], or different results. With fewer
+//! cores than threads nothing is measured, and the exit status is 0.
 //!
-//! `cargo bench -p subak-packet --bench threads -- [THREADS]` (default 2). With `model` it predicts the speedup on 8
-//! and 64 cores from event counts of runs with as many LPs. With a core for each LP, a window takes as long as the LP
-//! with the most events. The cost of a packet that crosses between LPs, waiting included, is fitted to two threads at
-//! the first size, and checked at the other sizes. Cache effects of smaller LPs make real runs faster than the model.
+//! `cargo bench -p subak-packet --bench threads -- [THREADS]` (default 2). With `model` the program predicts the
+//! speedup on 8 and 64 cores from event counts of runs with as many logical processes (LPs). With a core for each LP,
+//! a window takes as long as the LP with the most events. The cost of a packet that crosses between LPs, barriers
+//! included, is fitted to the time of two threads at the first size, and checked at the other sizes. Cache effects of
+//! smaller LPs make real runs faster than the model.
 
 mod permutation;
 
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Prints the speedup that the model predicts for more cores, and that measured on two threads.
+/// Prints the speedup that the model predicts, and the speedup measured on two threads.
 fn model() {
     println!(
         "{:>6} {:>6} {:>8} {:>14} {:>14} {:>14} {:>10} {:>10}",

@@ -1,4 +1,4 @@
-//! Start, change and end of flows: paths, routes, weights, stop and completion.
+//! Start, change and end of flows: routes, weights, stop and completion.
 
 use crate::event::{Actor, Event};
 use crate::flow::{FlowState, Subflow};
@@ -16,7 +16,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn add_flow(&mut self, mut plan: FlowPlan) -> FlowId {
         let flow = self.flows.next();
         let seed = mix(self.set.seed ^ mix(u64::from(flow.0) | 2 << 40));
-        // A sprayed flow has one subflow. Its state machines know only the first path.
+        // A sprayed flow has one subflow. The flow's state machines know only the first path.
         let mut ways = plan.spread.map(|spread| Box::new(Ways::new(self.ways(&plan.routes), spread, seed)));
         if ways.is_some() {
             plan.routes.truncate(1);
@@ -103,7 +103,8 @@ impl<S: Scheme> Sim<S> {
         flow
     }
 
-    /// Loss recovery on a path. ACKs also queue behind the data of other flows.
+    /// Loss recovery parameters for `route`. Bounds of the RTO grow with the base RTT. The default minimum RTO covers
+    /// full buffers on the path and on the reverse path, since ACKs also queue behind data of other flows.
     pub(crate) fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
         let mut recovery = self.scheme.recovery();
         let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);
@@ -121,7 +122,7 @@ impl<S: Scheme> Sim<S> {
         Recovery { rto_min_ns, rto_max_ns: recovery.rto_max_ns.max(rto_min_ns.saturating_mul(8)), ..recovery }
     }
 
-    /// First and last node of a path, if the network knows its nodes.
+    /// First and last node of a path; `None` if its links have no nodes.
     pub(crate) fn ends(&self, path: &[LinkId]) -> Option<(NodeId, NodeId)> {
         let port = |l: &LinkId| self.ports[*l].port;
         Some((port(path.first()?).from?, port(path.last()?).to?))
@@ -169,7 +170,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Carries out the effects of a started flow. Those of a flow not yet started are dropped: it sends its state when it starts.
+    /// Executes the effects that the flow's source requested. Before the flow's start they are dropped, since the
+    /// source sends its state when it starts.
     fn carry_out_once_started(&mut self, flow: FlowId) {
         match self.flows[flow].began {
             true => self.carry_out(Actor::Source(flow)),
@@ -230,7 +232,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Stops the flow: it sends nothing new, but retransmits losses among the packets in flight.
+    /// Stops the flow: it sends no new data, but retransmits lost packets that were in flight.
     pub fn stop(&mut self, flow: FlowId) {
         let Some(f) = self.flows.get_mut(flow).filter(|f| f.open) else { return };
         f.open = false;

@@ -1,16 +1,18 @@
-//! Construction of a simulation from a scheme's name, and the backend interface of a simulation.
+//! Construction of a simulation from a scheme's name, and the implementation of [`Backend`] for a simulation.
 
 use crate::parallel::LogicalProcesses;
 use crate::pauses::circle_of_pauses;
 use crate::sim::Sim;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
+use subak_core::backend::{
+    Backend, FlowPlan, FlowView, Injected, LinkChange, LinkView, PaceView, PacketSizes, Route, Watcher,
+};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::{Chosen, Visitor};
 
-/// Creates a simulation of the scheme called `name` with `params` (in the form of a spec) on an idle network, on one
-/// thread. `seed` determines which packets are impaired.
+/// Creates a simulation of the scheme called `name` on one thread, with no flows. `params` is as in a spec. `seed`
+/// determines which packets are impaired.
 pub fn build<'a>(
     name: impl Into<Chosen<'a>>,
     params: &serde_json::Map<String, serde_json::Value>,
@@ -22,9 +24,9 @@ pub fn build<'a>(
     build_on(1, name, params, network, sizes, faults, seed)
 }
 
-/// Like [`build`], on up to `threads` threads. Results do not depend on their number; a packet watcher requires one
-/// thread. One thread is used in four cases: only one switch has hosts; a link has no ends or no delay; the
-/// scheme has a controller or node machines; there are more than 15 rules of impairments.
+/// Same as [`build`], on up to `threads` threads. Results do not depend on the number of threads. A packet watcher
+/// requires one thread. One thread is used in four cases: only one switch has hosts; a link has no end nodes or no
+/// delay; the scheme has a controller or state machines at nodes; there are more than 15 impairment rules.
 pub fn build_on<'a>(
     threads: usize,
     name: impl Into<Chosen<'a>>,
@@ -34,7 +36,7 @@ pub fn build_on<'a>(
     faults: &[Injected],
     seed: u64,
 ) -> Result<Box<dyn Backend>, InputError> {
-    // Every simulation is compiled here, not in the crates that call this.
+    // The simulation of every scheme is compiled in this crate, not in the crates that call this function.
     build_chosen(name.into(), params, SimBuilder { threads, network, sizes, faults, seed })
 }
 
@@ -112,6 +114,13 @@ impl<S: Scheme> Backend for Sim<S> {
     }
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
         self.start_at(flow, at_ns);
+    }
+    fn allow_link_changes(&mut self) {
+        self.wake_for_each();
+        self.impairments.has_downs = true;
+    }
+    fn change_link(&mut self, link: LinkId, change: LinkChange) {
+        self.change_now(link, change);
     }
     fn stop_flow(&mut self, flow: FlowId) {
         self.stop(flow);

@@ -36,7 +36,8 @@ impl<S: Scheme> Sim<S> {
         if gap && !sub.receiver.complains() {
             reply = Reply::Withhold;
         }
-        // The ACK is sent first: the hop that sees it may produce effects of its own.
+        // The ACK is sent before the sink's effects are executed: a hop that processes the ACK may request effects
+        // too.
         let effects = if self.io.has_effects() { std::mem::take(self.io.effects_mut()) } else { Vec::new() };
         match reply {
             Reply::Ack(data) => {
@@ -102,7 +103,7 @@ impl<S: Scheme> Sim<S> {
             }
             self.send_teardown(flow);
         }
-        // With a single NIC timer, the ACK wakes the NIC for all flows.
+        // With a single NIC timer, each ACK wakes the NIC, which serves all its flows.
         if !all || self.set.pacing.one_timer {
             self.send(at);
         }

@@ -1,6 +1,7 @@
-//! Departures fixed on arrival. At a FIFO whose state machine does not observe departures, the arrival determines the
-//! departure. The packet then travels on without an event for the link, and departed packets are removed from the
-//! queue when its state is read. Results are the same as with events, including their count.
+//! Departure times that are computed when a packet arrives. At a FIFO whose state machine does not observe
+//! departures, the arrival determines the departure. The packet's next arrival is then scheduled at once, without an
+//! event for the departure. Departed packets are removed from the queue when its state is read. Results are the same
+//! as with departure events, including the number of events.
 
 use crate::event::{Event, Packed};
 use crate::port::{PortState, TICKS_PER_NS};
@@ -10,48 +11,50 @@ use std::collections::VecDeque;
 use subak_core::scheme::{Clock, Hop, PacketId, PacketKind, Queue, Scheme};
 use subak_core::{LinkId, NodeKind, Ns};
 
-/// Position within the events of a nanosecond: all events up to it, in their order, have been handled.
+/// Position in the order of events: the event handled last. All events before it have been handled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handled {
     ns: Ns,
-    /// Order value (draw) of the latest handled event; above all draws if all have been handled.
+    /// Order value (draw) of the event handled last; above all draws if all events of this nanosecond have been
+    /// handled.
     draw: u32,
     last: Packed,
 }
 
 impl Handled {
-    /// The position after all events up to `ns`.
+    /// The position in the order of events after all events up to `ns`.
     pub fn all(ns: Ns) -> Self {
         Handled { ns, draw: u32::MAX, last: Event::Wake(LinkId(0), PacketId(0)).into() }
     }
 
-    /// The position before all events.
+    /// The position in the order of events before the first one.
     pub fn none() -> Self {
         Handled { draw: 0, ..Handled::all(0) }
     }
 
-    /// Advances to `event`, which is handled next.
+    /// Advances the position to `event`, which is about to be handled.
     #[inline]
     pub fn go_on(&mut self, ns: Ns, draw: u16, event: Packed) {
         let next = Handled { ns, draw: draw.into(), last: event };
-        // An event scheduled within this nanosecond may be out of order: the position never moves back.
+        // An event scheduled for the same nanosecond may have a lower order value; the position never moves back.
         *self = if ns > self.ns { next } else { self.later(next) };
     }
 
-    /// The later of two positions.
+    /// The later of two positions in the order of events.
     pub fn later(self, other: Self) -> Self {
         let key = |handled: &Self| (handled.ns, handled.draw, handled.last.tie());
         if key(&other) > key(&self) { other } else { self }
     }
 
-    /// Whether a packet whose transmission starts at `from_ticks` has left the queue by this position.
+    /// Whether a packet whose transmission on `link` starts at `from_ticks` has left the queue at this position in
+    /// the order of events.
     #[inline]
     fn has_left(&self, from_ticks: u64, link: LinkId) -> bool {
         let now_ticks = self.ns * TICKS_PER_NS;
         from_ticks <= now_ticks && (from_ticks + TICKS_PER_NS <= now_ticks || self.has_woken(link))
     }
 
-    /// Whether the link's wake event at this nanosecond has been handled.
+    /// Whether the wake event of `link` at this nanosecond would have been handled already.
     #[cold]
     fn has_woken(&self, link: LinkId) -> bool {
         let wake = Packed::from(Event::Wake(link, PacketId(0)));
@@ -60,7 +63,7 @@ impl Handled {
     }
 }
 
-/// A queued packet, in four bytes.
+/// Size and kind of a queued packet, in four bytes.
 #[derive(Debug, Clone, Copy)]
 struct WaitingPacket(u32);
 
@@ -80,7 +83,7 @@ impl WaitingPacket {
     }
 }
 
-/// A queue with fixed departures: each packet starts when the one before it ends.
+/// A queue with fixed departures: a packet's transmission starts when that of the packet before it ends.
 #[derive(Debug)]
 pub(crate) struct Departures {
     waiting: VecDeque<WaitingPacket>,
@@ -94,9 +97,11 @@ pub(crate) struct Departures {
 pub(crate) struct QueueStatus {
     pub queued_bytes: u64,
     pub queued_packets: u64,
-    /// Bytes sent by kind of packet; kind of the last packet, and the end of its transmission if another follows.
+    /// Bytes sent by kind of packet.
     pub sent_bytes: [u64; 3],
+    /// Kind of the last packet whose transmission has started.
     pub last_kind: PacketKind,
+    /// End of that packet's transmission, ticks, if another packet follows.
     pub until_ticks: Option<u64>,
 }
 
@@ -118,7 +123,7 @@ impl<S: Scheme> PortState<S> {
         self.port.queued_packets = departures.waiting.len() as u32;
     }
 
-    /// State of the queue and the link now.
+    /// State of the queue and the link at the position `handled`.
     pub fn standing(&self, handled: &Handled) -> QueueStatus {
         let mut standing = QueueStatus {
             queued_bytes: self.queue.bytes(),
@@ -147,10 +152,11 @@ impl<S: Scheme> PortState<S> {
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Fixes departures at the links where it is possible. For an idle simulation only.
+    /// Turns fixed departures on at the links where they are possible. To be called before any packet is sent.
     pub(crate) fn fix_departures(&mut self) {
         let set = &self.set;
-        // A hop may write to its neighbours: one that observes departures is enough.
+        // A hop may send control frames to its neighbours: one hop that observes departures excludes fixed departures
+        // everywhere.
         if self.ports.iter().any(|p| p.hop.observes_departures())
             || self.pfc.is_some()
             || self.machines.has_nodes
@@ -160,7 +166,8 @@ impl<S: Scheme> Sim<S> {
             return;
         }
         for p in &mut self.ports {
-            // Under round robin, a subflow's next packet waits until its last one leaves the host.
+            // Under round robin, the departure of a subflow's packet from its host triggers the next one, so that an
+            // event is needed.
             let is_first = p.port.from.is_none_or(|from| self.network.nodes()[from].kind == NodeKind::Host);
             // On a link without delay, an arrival could precede the departure in the order of events.
             if p.port.delay_ns > 0 && !(set.takes_turns && is_first) {
@@ -175,14 +182,16 @@ impl<S: Scheme> Sim<S> {
         self.set.fixes_departures = self.ports.iter().any(|p| p.departures.is_some());
     }
 
-    /// Turns fixed departures off: a watcher must see each departure at its time. For an idle simulation only.
+    /// Turns fixed departures off: a watcher must observe each departure at its time. To be called before any packet
+    /// is sent.
     pub(crate) fn wake_for_each(&mut self) {
         debug_assert!(self.counts.packet_hops == 0, "packets are in flight");
         self.ports.iter_mut().for_each(|p| p.departures = None);
         self.set.fixes_departures = false;
     }
 
-    /// Fixes the departure of a packet that arrived. Departed packets must have been removed from the queue.
+    /// Computes the departure of packet `id`, which has arrived at `link`. Departed packets must have been removed
+    /// from the queue.
     pub(crate) fn fix_departure(&mut self, link: LinkId, id: PacketId) {
         let now_ns = self.now_ns;
         let p = &mut self.ports[link];
@@ -214,7 +223,7 @@ impl<S: Scheme> Sim<S> {
         self.travel(id, link, arrives_ns, next, 0);
     }
 
-    /// Queued packets with a fixed departure.
+    /// Number of queued packets with a fixed departure.
     pub(crate) fn pending_departures(&self) -> u64 {
         if !self.set.fixes_departures {
             return 0;

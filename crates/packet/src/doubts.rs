@@ -1,4 +1,4 @@
-//! Warnings of a scheme before a run.
+//! Warnings about a scheme before a run.
 
 use crate::pfc::Pfc;
 use subak_core::backend::PacketSizes;
@@ -7,10 +7,10 @@ use subak_core::scheme::{Around, Doubt, PathInfo, Port, Scheme};
 use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, Ns};
 use subak_schemes::{Chosen, Visitor};
 
-/// Largest number of hosts from which paths are examined.
+/// Largest number of hosts whose paths to all others are examined.
 const HOSTS: usize = 16;
 
-/// Warnings about scheme `name` with `params` on a network that does not suit it.
+/// Warnings about parameters of scheme `name` that do not suit the network.
 pub fn doubts<'a>(
     name: impl Into<Chosen<'a>>,
     params: &serde_json::Map<String, serde_json::Value>,
@@ -48,7 +48,7 @@ impl Visitor for Asked<'_> {
     }
 }
 
-/// The output port before link `l`.
+/// The output port of link `l`.
 pub(crate) fn port(l: LinkId, link: &Link, sizes: PacketSizes, rtt_ns: Ns, seed: u64) -> Port {
     Port {
         link: l,
@@ -65,7 +65,7 @@ pub(crate) fn port(l: LinkId, link: &Link, sizes: PacketSizes, rtt_ns: Ns, seed:
     }
 }
 
-/// The paths with the smallest and the largest base RTT, from some of the hosts to all.
+/// Paths with the smallest and with the largest base RTT, among those from at most [`HOSTS`] hosts to all hosts.
 fn ends_of_rtts(network: &Network, sizes: PacketSizes) -> Option<(PathInfo, PathInfo)> {
     let hosts: Vec<NodeId> = network.hosts().collect();
     let step = hosts.len().div_ceil(HOSTS).max(1);
@@ -85,7 +85,7 @@ fn ends_of_rtts(network: &Network, sizes: PacketSizes) -> Option<(PathInfo, Path
     ends
 }
 
-/// Path of smallest base RTT to each node; `None` if there is no path. ACKs take the reverse path.
+/// Path of smallest base RTT from `from` to each node; `None` if there is no path. ACKs take the reverse links.
 fn paths_from(network: &Network, from: NodeId, sizes: PacketSizes) -> IdVec<NodeId, Option<PathInfo>> {
     let mut paths: IdVec<NodeId, Option<PathInfo>> = IdVec::filled(None, network.nodes().len());
     let start = PathInfo { hops: 0, line_rate_bps: 0.0, min_capacity_bps: f64::INFINITY, base_rtt_ns: 0 };

@@ -7,11 +7,11 @@ use crate::sim::Sim;
 use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
-/// Node number in messages that neither start nor end at a node's machine.
+/// Node number in messages from and to flows, which concern no node's state machine.
 const NOBODY: u32 = 0;
 
 impl<S: Scheme> Sim<S> {
-    /// Executes the effects that machine `who` requested.
+    /// Executes the effects that state machine `who` requested.
     #[inline]
     pub(crate) fn carry_out(&mut self, who: Actor) {
         if self.io.effects_mut().is_empty() {
@@ -77,7 +77,7 @@ impl<S: Scheme> Sim<S> {
         bytes: u32,
     ) {
         let source_of = |sim: &Self, flow: FlowId| {
-            // A message to a flow that is over is dropped, whether its state has been removed or not.
+            // A message to an ended flow is dropped, whether the flow's state has been removed or not.
             let f = sim.flows.get(flow).filter(|f| !f.is_over())?;
             let sub = &sim.subs[f.first_sub];
             sim.ends(sim.routes.of(sub.forward))
@@ -100,7 +100,8 @@ impl<S: Scheme> Sim<S> {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
                 (flow, Way::FlowToController, ways.map(|(out, _)| out), NOBODY)
             }
-            // A message to a flow that is over is dropped: removal of its state must not change results.
+            // A message to an ended flow is dropped even if the flow has state: the time of its removal must not
+            // change results.
             (Actor::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
                 (flow, Way::ControllerToFlow, None, NOBODY)
             }
@@ -133,7 +134,7 @@ impl<S: Scheme> Sim<S> {
                 return;
             }
         };
-        // Without a known path the message is lost.
+        // Without a path to the destination, the message is lost.
         let Some(route) = route else { return };
         let mut packet = blank(flow, subflow, route, self.now_ns);
         packet.kind = PacketKind::Ctl;
@@ -142,7 +143,7 @@ impl<S: Scheme> Sim<S> {
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));
-        // The controller may be at that node.
+        // If the controller is at that node, the path has no links.
         if self.routes.of(route).is_empty() {
             self.flows.hold(flow);
             let id = self.slab.insert(packet);

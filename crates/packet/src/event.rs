@@ -1,4 +1,4 @@
-//! Events, and the actors that schedule them.
+//! Events, and the state machines that request effects.
 
 use crate::flow::SubId;
 use crate::impairments::{ChangeId, RestartId};
@@ -10,52 +10,53 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 /// A timed event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// Arrival of a packet at the far end of its link. Fields: packet, next link (or the present one at the path's
-    /// end), input number at the node, and number on the link.
+    /// Arrival of a packet at the far end of its link. Fields: packet; next link (at the path's end, the present link);
+    /// number of the present link among the node's incoming links; number of the arrival on the link.
     Arrive(PacketId, LinkId, u16, ArrivalTurn),
-    /// A link is free and may serve its queue. The packet is a prediction of the one served, for prefetching.
+    /// A link is free and may serve its queue. The packet is a guess of the next one to be sent, for prefetching.
     Wake(LinkId, PacketId),
-    /// A subflow's pacing allows the next packet. The subflow's index may be reused after its flow is over; the
-    /// flow's number is not.
+    /// A subflow's pacing allows the next packet. After the flow ends, the index of the subflow may be reused, but the
+    /// number of the flow is not.
     Pace(FlowId, SubId),
     /// A subflow's RTO may have expired.
     Timeout(FlowId, SubId),
     /// A flow starts.
     Start(FlowId),
-    /// A flow is stopped.
+    /// A flow is stopped at the time that its plan sets.
     Stop(FlowId),
-    /// A source's timer.
+    /// Timer of a flow's source: flow and timer.
     SourceTimer(FlowId, u32),
-    /// A sink's timer.
+    /// Timer of a flow's sink: flow and timer.
     SinkTimer(FlowId, u32),
-    /// A hop's timer: link, timer, and the hop's number of restarts when it was set.
+    /// Timer of a link's state machine: link, timer, and number of restarts of the machine when the timer was set.
     HopTimer(LinkId, u32, u8),
-    /// A timer of a node's state machine: node, timer, and number of restarts when it was set.
+    /// Timer of a node's state machine: node, timer, and number of restarts of the machine when the timer was set.
     NodeTimer(NodeId, u32, u8),
-    /// A timer of the controller, and its number of restarts when it was set.
+    /// Timer of the controller, and number of restarts of the controller when the timer was set.
     ControllerTimer(u32, u8),
-    /// Arrival of a control frame at the hop before this link; its number on the carrying link, modulo 256.
+    /// Arrival of a control frame at the upstream end of a link. Fields: frame, that link, and number of the frame on
+    /// the link that carried it, modulo 256.
     ControlFrame(ControlFrameId, LinkId, u8),
-    /// Notification of the controller about a link's change.
+    /// Arrival of the notification about a link change at the controller.
     LinkNews(ChangeId),
     /// Restart of a state machine, by the index of the fault.
     Restart(RestartId),
-    /// The next of the scheduled link changes.
+    /// A scheduled change of a link.
     LinkChange(ChangeId),
 }
 
 /// Number of an arrival on its link: the fault rule that delayed the packet, and its number among the link's
-/// departures. It orders delayed packets that arrive in the same nanosecond.
+/// departures. It determines the order of delayed packets that arrive in the same nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrivalTurn {
-    /// Index of the fault rule; 0 if the packet was not delayed.
+    /// Number of the fault rule that delayed the packet, from 1; 0 if the packet was not delayed.
     pub rule: u8,
     /// Number among the link's departures, modulo 256.
     pub number: u8,
 }
 
 impl ArrivalTurn {
-    /// Largest number of rules that can be distinguished.
+    /// Largest number of fault rules that an event can distinguish.
     pub const MOST_RULES: usize = 15;
 }
 
@@ -69,12 +70,12 @@ pub(crate) enum Actor {
     Controller,
 }
 
-/// An event as stored in the wheel: three words, copied as they are. (The enum's fields are unaligned, so that reading a
-/// fresh copy would stall on its stores.)
+/// An event as stored in the wheel: three words that are copied as words. (The fields of [`Event`] are unaligned, so
+/// that reading a fresh copy of it would stall on store forwarding.)
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed {
-    /// Kind of event in the low four bits, then the rule of an arrival. Above: two bytes for the restarts of a
-    /// machine or the input of a link, and one byte for the number of an arrival.
+    /// Bits 0 to 3: kind of event. Bits 4 to 7: fault rule of an arrival. Bits 8 to 23: number of restarts of a
+    /// machine, or input number of a link. Bits 24 to 31: number of an arrival.
     head: u32,
     who: u32,
     what: u32,
@@ -117,16 +118,17 @@ impl Packed {
         self.head & 0xF
     }
 
-    /// The head without the number of the arrival.
+    /// `head` without the fault rule and the number of an arrival.
     #[inline(always)]
     fn sort(self) -> u32 {
         self.head & 0xFF_FF0F
     }
 
-    /// The packet and the link of an arrival or a wake.
+    /// The packet and the link of an arrival or a wake event; `None` for other events.
     #[inline]
     pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
-        // A single test, which nearly always succeeds: branch prediction could not tell the two kinds apart.
+        // A single test for both kinds, which nearly always succeeds: the branch between the two kinds is
+        // unpredictable.
         let is_either = (1 << 3 | 1 << 8) >> self.kind() & 1 == 1;
         is_either.then_some((PacketId(self.what), LinkId(self.who)))
     }
@@ -176,8 +178,8 @@ impl Packed {
 impl Tied for Packed {
     /// Order value among events of the same nanosecond. Changes of links, restarts, control frames and stops come
     /// first, so that a flow's counters before its stop are complete. Links follow by number, for locality. Events of
-    /// one link, and events of flows, are ordered by a hash of time, kind and input. With a fixed order, synchronized
-    /// flows would lock each other out of a full queue.
+    /// one link, and events of flows, are ordered by a hash of time, kind and input. With a fixed order, the same one
+    /// of several synchronized flows would always find the queue full.
     #[inline(always)]
     fn draw(&self, at_ns: Ns) -> u16 {
         let hash =
@@ -190,12 +192,12 @@ impl Tied for Packed {
     }
 
     /// Order of events with equal draws: by kind and input, then by link, flow or node, then by number. A machine has
-    /// at most one timer per name. Arrivals on one link at the same time are delayed packets, or packets shorter than
-    /// a nanosecond; they are ordered by their numbers. Duplicates by a fault are identical. Ids of packets and
-    /// control frames do not count, since they differ between LPs.
+    /// at most one timer of each number. Arrivals on one link at the same time are delayed packets, or packets
+    /// shorter than a nanosecond; they are ordered by their numbers. Duplicates by a fault are identical. Ids of
+    /// packets and control frames are not compared, since they differ between logical processes.
     #[inline]
     fn tie(&self) -> u128 {
-        // The packet of a wake event is only a prediction.
+        // The packet of a wake event is only a guess, so that it is not compared.
         let what = if self.kind() == 8 { 0 } else { self.what };
         let (rule, number) = (self.head >> 4 & 0xF, self.head >> 24);
         let turn = rule << 8 | number;

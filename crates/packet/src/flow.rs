@@ -7,7 +7,7 @@ use subak_core::scheme::{Clock, Loss, LossKind, Packet, RouteId, Scheme};
 use subak_core::{FlowId, Ns, SubflowId};
 
 pub(crate) const PS: u64 = 1000;
-/// Time between two packets, ps, above which there is no pacing: more than ten days.
+/// Largest time between two paced packets, ps: more than ten days.
 const LONGEST_GAP_PS: f64 = 1e18;
 
 subak_core::id! {
@@ -16,7 +16,7 @@ subak_core::id! {
 }
 
 impl SubId {
-    /// Index of subflow `number`, if this is the index of the flow's first subflow.
+    /// Index of the flow's subflow `number`; `self` is the index of its first subflow.
     #[inline]
     pub fn plus(self, number: SubflowId) -> SubId {
         SubId(self.0 + u32::from(number.0))
@@ -33,27 +33,27 @@ pub(crate) struct FlowState<S: Scheme> {
     /// Payload not yet assigned to a subflow, bytes.
     pub unsent_bytes: u64,
     pub acked_bytes: u64,
-    /// Largest rate of each subflow: an equal part of the flow's demand, bit/s.
+    /// Maximum rate of each subflow, bit/s: the flow's demand divided by its number of subflows.
     pub demand_bps: f64,
-    /// Whether it has neither finished nor been stopped.
+    /// Whether the flow has neither finished nor been stopped.
     pub open: bool,
-    /// Whether `on_start` was called, in the LP of its source.
+    /// Whether `on_start` of the flow's source was called, in the logical process (LP) of the source.
     pub began: bool,
-    /// Whether `on_finish` was called.
+    /// Whether `on_finish` of the flow's source was called.
     pub torn_down: bool,
-    /// Number of its packets in the network and of its pending events and timers. It is meaningful only as a sum over
-    /// LPs, since one may release what another counted.
+    /// Number of the flow's packets in the network, pending events and timers. Only the sum over logical processes
+    /// (LPs) is meaningful: a packet may be counted in one LP and released in another.
     pub held: i32,
     pub view: FlowView,
 }
 
 impl<S: Scheme> FlowState<S> {
-    /// Its subflows.
+    /// Indices of the flow's subflows.
     pub fn subs(&self) -> impl DoubleEndedIterator<Item = SubId> + use<S> {
         (self.first_sub.0..self.first_sub.0 + u32::from(self.subflows)).map(SubId)
     }
 
-    /// Whether it has ended and has no packets or events left.
+    /// Whether the flow has ended and has no packets or events left.
     pub fn is_over(&self) -> bool {
         self.held == 0 && self.torn_down && !self.open
     }
@@ -62,19 +62,19 @@ impl<S: Scheme> FlowState<S> {
 pub(crate) struct Subflow {
     pub flow: FlowId,
     pub number: SubflowId,
-    /// Routes of its path and of the reverse path.
+    /// Route of the subflow's path (`back`: of the reverse path).
     pub forward: RouteId,
     pub back: RouteId,
-    /// Whether the reverse path consists of the reverse links.
+    /// Whether the reverse path consists of the reverse links of the path.
     pub symmetric: bool,
-    /// Earlier paths, in order; messages in flight stay on them.
+    /// Earlier paths, in order: messages in flight stay on the path on which they were sent.
     pub left: Vec<Path>,
     pub base_rtt_ns: Ns,
-    /// Paths over which its packets are sprayed; otherwise all take `forward`.
+    /// Paths over which the subflow's packets are sprayed; `None`: all take `forward`.
     pub ways: Option<Box<Ways>>,
     pub sender: Sender,
     pub receiver: Receiver,
-    /// Whether it has no pacing rate yet: nothing is sent before the first.
+    /// Whether the source has not set a pacing rate or window yet: nothing is sent before.
     pub held: bool,
     pub rate_bps: Option<f64>,
     pub window_bytes: u64,
@@ -85,11 +85,11 @@ pub(crate) struct Subflow {
     /// Time of the earliest pending pacing event, ns.
     pub pace_event_ns: Option<Ns>,
     pub timeout_pending: bool,
-    /// Whether its packet is queued at the NIC, under per-flow round robin ([`subak_core::Nic`]).
+    /// Whether a packet of the subflow is queued at the NIC, under per-flow round robin ([`subak_core::Nic`]).
     pub at_nic: bool,
-    /// Whether it is in the list of the NIC with one timer.
+    /// Whether the subflow is in the list of a NIC with a single timer.
     pub listed: bool,
-    /// Whether its latest packet left the NIC later than its pacing allowed.
+    /// Whether the subflow's latest packet left the NIC later than pacing allowed.
     pub had_to_wait: bool,
 }
 
@@ -102,12 +102,12 @@ pub(crate) struct Path {
 }
 
 impl Subflow {
-    /// Number of reroutes.
+    /// Number of reroutes of the subflow so far.
     pub fn turn(&self) -> u32 {
         self.left.len() as u32
     }
 
-    /// Path before the reroute number `turn`.
+    /// Path on which messages were sent after `turn` reroutes.
     pub fn path(&self, turn: u32) -> Path {
         let now = Path { forward: self.forward, back: self.back, symmetric: self.symmetric };
         self.left.get(turn as usize).copied().unwrap_or(now)
@@ -119,7 +119,7 @@ impl Subflow {
         self.pace_ps.div_ceil(PS)
     }
 
-    /// Route of a data packet that is sent at `now_ns`.
+    /// Route for a data packet that is sent at `now_ns`.
     #[inline]
     pub fn way(&mut self, now_ns: Ns) -> RouteId {
         self.ways.as_mut().map_or(self.forward, |ways| ways.take(now_ns))
@@ -145,7 +145,8 @@ pub(crate) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
     }
 }
 
-/// Sets the pacing rate that the source requests, at most `demand_bps`.
+/// Sets the pacing rate and the window that the source requests; the rate is limited to `demand_bps`. `late`: the new
+/// rate applies only after the next packet.
 #[inline]
 pub(crate) fn set_pace(
     sub: &mut Subflow,
@@ -159,7 +160,7 @@ pub(crate) fn set_pace(
     sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
     if sub.rate_bps != rate_bps {
         sub.rate_bps = rate_bps;
-        // Without a pacing rate, the demand limits the rate.
+        // Without a pacing rate, packets are paced at the demand.
         let rate_bps = rate_bps.unwrap_or(f64::INFINITY).min(demand_bps);
         if rate_bps.is_finite() && sub.last_bytes > 0 && !late {
             let gap_ps = gap_ps(sub.last_bytes, rate_bps, clock);
@@ -176,9 +177,9 @@ fn gap_ps(bytes: u32, rate_bps: f64, clock: Clock) -> u64 {
     }
 }
 
-/// Advances pacing after a departure now. A source that waited less than a nanosecond continues from its ideal time,
-/// so that rounding does not reduce the rate. So does one that waited for other subflows' packets, by up to one
-/// packet.
+/// Advances pacing after a packet was sent at `now_ns`. If it was sent less than a nanosecond late, the next packet
+/// is scheduled from the ideal time, so that rounding does not reduce the rate. If it waited for other subflows'
+/// packets, up to one packet's time is made up.
 pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64, clock: Clock) {
     if !rate_bps.is_finite() {
         return;
@@ -196,7 +197,7 @@ pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: 
     sub.pace_ps = start_ps.saturating_add(gap_ps);
 }
 
-/// Restarts pacing at now: the last packet was delayed behind other subflows' packets.
+/// Restarts pacing at `now_ns`: the last packet was delayed behind other subflows' packets.
 pub(crate) fn pace_from(sub: &mut Subflow, now_ns: Ns) {
     let late_ps = (now_ns * PS).saturating_sub(sub.last_sent_ps);
     sub.last_sent_ps += late_ps;

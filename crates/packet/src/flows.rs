@@ -12,21 +12,21 @@ subak_core::id! {
     struct Slot(u32);
 }
 
-/// Indices of the states of 1024 consecutive flows; freed when all of them are removed.
+/// Indices of the states of 1024 consecutive flows. A page is freed when all its flows are removed.
 struct Page {
     slots: [Slot; PAGE],
     /// Number of flows of the page that have a state or are not added yet.
     left: usize,
 }
 
-/// States of flows. Numbers are never reused, but indices are.
+/// States of flows. Numbers of flows are never reused, but indices of states are.
 pub(crate) struct Flows<S: Scheme> {
     pages: Vec<Option<Box<Page>>>,
     states: IdVec<Slot, FlowState<S>>,
-    /// Free indices, by number of subflows.
+    /// Free indices of states, by the number of subflows of their former flows.
     free: BTreeMap<u8, Vec<Slot>>,
     added: FlowId,
-    /// Flows that ended since the previous query.
+    /// Flows recorded as ended since the last removal of states.
     over: Vec<FlowId>,
 }
 
@@ -42,13 +42,13 @@ impl<S: Scheme> Flows<S> {
         self.added
     }
 
-    /// Free subflow indices for a new flow with this number of subflows, from a removed flow.
+    /// First of `subflows` consecutive subflow indices that a removed flow has left free.
     pub fn reusable(&self, subflows: u8) -> Option<SubId> {
         let slot = *self.free.get(&subflows)?.last()?;
         Some(self.states[slot].first_sub)
     }
 
-    /// Adds a flow. If [`Flows::reusable`] returned an index, the flow uses the subflows there.
+    /// Adds a flow. If [`Flows::reusable`] returned an index, the flow's subflows must be there.
     pub fn add(&mut self, state: FlowState<S>) -> FlowId {
         let slot = match self.free.get_mut(&state.subflows).and_then(Vec::pop) {
             Some(slot) => {
@@ -82,14 +82,14 @@ impl<S: Scheme> Flows<S> {
         Some(&self.states[self.slot(flow)?])
     }
 
-    /// Like [`Flows::get`], mutable.
+    /// Mutable state of the flow, if it was added and not removed.
     #[inline]
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut FlowState<S>> {
         let slot = self.slot(flow)?;
         Some(&mut self.states[slot])
     }
 
-    /// Counts a packet or an event of the flow; its state is kept while there are any.
+    /// Counts a packet or an event of the flow, whose state is kept as long as it has any.
     #[inline]
     pub fn hold(&mut self, flow: FlowId) {
         if let Some(f) = self.get_mut(flow) {
@@ -97,7 +97,7 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Uncounts a packet or an event of the flow.
+    /// Subtracts a packet or an event of the flow from the flow's count; records the flow as ended if it is over.
     #[inline]
     pub fn release(&mut self, flow: FlowId) {
         if let Some(f) = self.get_mut(flow) {
@@ -108,17 +108,17 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Records the flow if it is over. Call it where a flow may end without packets or events.
+    /// Records the flow as ended if it is over. To be called where a flow may end without packets or events left.
     pub fn note_end(&mut self, flow: FlowId) {
         if self.get(flow).is_some_and(FlowState::is_over) {
             self.over.push(flow);
         }
     }
 
-    /// Removes the states of ended flows, after passing each to `show`.
+    /// Removes the states of recorded ended flows, and passes each to `show` before.
     pub fn forget(&mut self, mut show: impl FnMut(FlowId, &FlowState<S>)) {
         for flow in std::mem::take(&mut self.over) {
-            // A flow may be recorded twice, or have become active again by a message.
+            // A flow may have been recorded twice, or a message may have made it active again.
             let Some(slot) = self.slot(flow).filter(|&slot| self.states[slot].is_over()) else { continue };
             show(flow, &self.states[slot]);
             self.forget_one(flow);
@@ -139,7 +139,8 @@ impl<S: Scheme> Flows<S> {
         }
     }
 
-    /// Discards recorded ends, which are incomplete in a single LP.
+    /// Discards recorded ends of flows: a single logical process (LP) does not know whether a flow is over in all
+    /// LPs.
     pub fn notice_no_ends(&mut self) {
         self.over.clear();
     }

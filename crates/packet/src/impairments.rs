@@ -8,7 +8,7 @@ use subak_core::{IdVec, LinkId, Ns};
 subak_core::id! {
     /// Index of a link change in time order.
     pub(crate) struct ChangeId(u32);
-    /// Index of a machine's restart in the list of faults.
+    /// Index of a state machine's restart in the list of restarts.
     pub(crate) struct RestartId(u32);
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Rule {
 #[derive(Default)]
 pub(crate) struct Impairments {
     pub rules: Vec<Rule>,
-    /// Random streams of impairments, one for each link that has any.
+    /// Random stream of each link's impairments; empty without impairments.
     pub rngs: IdVec<LinkId, Stream>,
     pub restarts: IdVec<RestartId, Machine>,
     pub has_downs: bool,
@@ -39,5 +39,20 @@ impl Impairments {
     /// Whether `link` is down at `now_ns` by a fault that drops its queue.
     pub fn drops_at(&self, link: LinkId, now_ns: Ns) -> bool {
         self.drops.get(&link).is_some_and(|spans| spans.iter().any(|&(from, until)| from <= now_ns && now_ns < until))
+    }
+
+    /// Adds a change at `now_ns` that was not scheduled.
+    pub fn add_change(&mut self, now_ns: Ns, link: LinkId, change: LinkChange) -> ChangeId {
+        let spans = self.drops.entry(link).or_default();
+        match change {
+            LinkChange::Down => spans.push((now_ns, Ns::MAX)),
+            LinkChange::Up => {
+                if let Some((_, until_ns)) = spans.iter_mut().find(|span| span.1 == Ns::MAX) {
+                    *until_ns = now_ns;
+                }
+            }
+            LinkChange::Capacity(_) => {}
+        }
+        self.link_changes.push((now_ns, link, change))
     }
 }

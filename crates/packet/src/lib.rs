@@ -1,6 +1,5 @@
 //! The packet-level simulator: an event kernel, links, output queues, reliable hosts and injected faults, generic
-//! over the scheme. [`build`] creates one for a scheme's name. Only the scheme's own state machines are
-//! monomorphized.
+//! over the scheme. [`build`] creates a simulation of a scheme by its name.
 //!
 //! The unit of work is the packet-hop: one packet leaving one queue onto one link.
 

@@ -8,8 +8,8 @@ use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
 impl<S: Scheme> Sim<S> {
-    /// Applies the impairment rules to a packet that would arrive at `arrives_ns`; true if the packet is lost or
-    /// rescheduled.
+    /// Applies the impairment rules to a packet that would arrive at `arrives_ns`; returns whether the packet was
+    /// lost or rescheduled.
     pub(crate) fn meets_impairment(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
         let Some((number, impairment)) = self.impairment(link, self.slab[id].kind) else { return false };
         match impairment {
@@ -37,7 +37,7 @@ impl<S: Scheme> Sim<S> {
         self.travel(id, link, arrives_ns, next, rule);
     }
 
-    /// Draws the impairment of a packet of this kind on `link`, with the index of the rule.
+    /// Determines at random the impairment of a packet of this kind on `link`, if any, and the index of its rule.
     fn impairment(&mut self, link: LinkId, kind: PacketKind) -> Option<(usize, Impairment)> {
         let now_ns = self.now_ns;
         let rng = &mut self.impairments.rngs[link];
@@ -56,7 +56,7 @@ impl<S: Scheme> Sim<S> {
         found.map(|(number, rule)| (number, rule.impairment))
     }
 
-    /// Whether the link went down while the packet that arrives now was on it.
+    /// Whether `link` went down while packet `id`, which arrives now, was on it.
     pub(crate) fn went_down_under(&self, link: LinkId, id: PacketId) -> bool {
         let p = &self.ports[link];
         let on_it_ns = p.port.delay_ns + (f64::from(self.slab[id].bytes) * 8e9 / p.port.capacity_bps).ceil() as Ns;
@@ -83,7 +83,7 @@ impl<S: Scheme> Sim<S> {
         self.lose(id);
     }
 
-    /// Drops the queue of `link`, which goes down, paused classes included.
+    /// Drops all packets queued at `link`, which goes down, including those of paused classes.
     #[cold]
     pub(crate) fn lose_waiting(&mut self, link: LinkId) {
         let now_ns = self.now_ns;
@@ -106,13 +106,14 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Lets the subflow send again after its packet was lost before leaving its host.
+    /// Allows the subflow of packet `id` to send again, if the packet was lost before it left its host.
     pub(crate) fn free_nic(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         if packet.hop == 0 && packet.kind == PacketKind::Data {
             let sub = self.sub_of(packet.flow, packet.subflow);
             self.subs[sub].at_nic = false;
-            // The packet may have timed out while queued: then no other event would let the subflow send.
+            // The packet's RTO may have expired while it was queued; then no other event would let the subflow
+            // send.
             if self.set.takes_turns && self.subs[sub].sender.in_flight_bytes() == 0 {
                 self.await_pace(sub, self.now_ns);
             }

@@ -1,4 +1,4 @@
-//! State machines other than those of flows and links: nodes, the controller, control frames, pauses, restarts.
+//! State machines of nodes and of the controller; control frames, pauses, and restarts of state machines.
 
 use crate::event::{Actor, Event};
 use crate::nodes::ControlFrameId;
@@ -46,7 +46,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sets the paths between nodes and the controller, and informs the state machines about the controller's place.
+    /// Sets the paths between nodes and the controller, and notifies the state machines where the controller is.
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
         self.reach_by(ways);
         let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l].port.capacity_bps).sum();
@@ -65,14 +65,14 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Handles a change of routes: sets the paths between the nodes of `ways` and the controller.
+    /// Handles a change of routes: sets new paths between the nodes in `ways` and the controller.
     pub(crate) fn hear_of_routes(&mut self, ways: &[(NodeId, Route)]) {
         self.reach_by(ways);
         self.count_anew();
     }
 
-    /// Resets the flow counts at links for a scheme that does not recover: see [`Hop::on_topology`]. All links learn
-    /// of a failure at the same time, as routing does.
+    /// Lets links reset their flow counts, for a scheme that does not recover from failures by itself: see
+    /// [`Hop::on_topology`]. All links are notified at the same time, when routes change.
     pub(crate) fn count_anew(&mut self) {
         if self.scheme.recovers() {
             return;
@@ -95,7 +95,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Calls the machine of `node`, if it has one, and executes its effects.
+    /// Calls `act` with the state machine of `node`, if it has one, and executes the requested effects.
     pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn NodeMachine<S>, &mut Io<S>)) {
         if let Some(Some(machine)) = self.machines.nodes.get_mut(node) {
             act(machine.as_mut(), &mut self.io);
@@ -103,7 +103,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Delay of a notification about `link` to the controller, from the nearer end, ns.
+    /// Delay of a notification about `link` from the link's end nearer to the controller, ns.
     pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
         let Port { from, to, .. } = self.ports[link].port;
         let way = |node: NodeId| self.machines.ways[node].map(|(out, _)| self.routes.of(out));
@@ -138,7 +138,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Number of restarts of a machine: timers set before the latest restart are ignored.
+    /// Number of restarts of a state machine. Timers set before the latest restart are ignored.
     pub(crate) fn life(&self, who: Actor) -> u8 {
         match who {
             Actor::Hop(link) => self.ports[link].life,
@@ -147,7 +147,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sends a control frame to the hop before `link`: over its reverse link, ahead of the queue.
+    /// Sends a control frame to the upstream end of `link`: over its reverse link, ahead of the queue there.
     pub(crate) fn send_control(&mut self, link: LinkId, frame: ControlFrame<S::Ctl>, bytes: u32) {
         let (arrives_ns, turn) = match self.ports[link].reverse_link {
             Some(reverse_link) => {
@@ -167,7 +167,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Schedules the arrival of the control frame at the hop before `link`.
+    /// Schedules the arrival of the control frame at the upstream end of `link`.
     pub(crate) fn expect_control(&mut self, frame: ControlFrame<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
         let place = self.machines.free_frames.pop().unwrap_or_else(|| self.machines.frames.push(None));
         self.machines.frames[place] = Some(frame);
@@ -188,7 +188,7 @@ impl<S: Scheme> Sim<S> {
         self.carry_out(Actor::Hop(link));
     }
 
-    /// Pauses or resumes a class of packets before `link`.
+    /// Pauses or resumes a class of packets in the queue of `link`.
     pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
         let p = &mut self.ports[link];
         debug_assert!(p.departures.is_none(), "a machine that holds packets minds departures");
@@ -202,7 +202,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the node before `link` admits the packet to the queue.
+    /// Whether the state machine of the node at the start of `link` admits the packet to the link's queue.
     pub(crate) fn admits(&mut self, link: LinkId, id: PacketId) -> bool {
         let p = &mut self.ports[link];
         p.refresh(&self.handled);
@@ -213,7 +213,7 @@ impl<S: Scheme> Sim<S> {
         admitted
     }
 
-    /// Informs the node before `link` of the packet's departure.
+    /// Notifies the state machine of the node at the start of `link` of the packet's departure.
     pub(crate) fn tell_leaving(&mut self, link: LinkId, id: PacketId) {
         let p = &mut self.ports[link];
         p.refresh(&self.handled);

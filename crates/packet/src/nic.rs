@@ -1,6 +1,7 @@
 //! NICs with a single timer, as in HPCC's released simulator. Such a NIC has no packet queue. When it wakes and its
-//! link is free, it selects in round robin order the next flow that may send. If no flow may send, it sets its timer
-//! for the earliest one, unless the timer is already set or that time is past.
+//! link is free, it selects in round robin order the next flow that may send. If no flow may send, the NIC sets its
+//! timer to the earliest time at which one may. The timer is not changed if it is already set, or if that time is
+//! past.
 
 use crate::event::Event;
 use crate::flow::SubId;
@@ -9,18 +10,18 @@ use crate::sim::Sim;
 use subak_core::scheme::{Class, PacketId, Scheme};
 use subak_core::{FlowId, LinkId, Ns};
 
-/// Round robin state of the subflows at a host's link.
+/// Round-robin state of a NIC with a single timer: the subflows that send over one link.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     subs: Vec<(FlowId, SubId)>,
-    /// Index of the flow served last.
+    /// Index of the subflow served last.
     last: usize,
-    /// Expiry of the timer, ns; a past time means that it is not set.
+    /// Expiry of the timer, ns; a past time means that the timer is not set.
     timer_ns: Option<Ns>,
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Wakes the NIC after an event of the subflow.
+    /// Wakes the NIC after an event of subflow `at`, such as an ACK.
     pub(crate) fn wake_nic(&mut self, at: SubId) {
         let sub = &mut self.subs[at];
         let link = self.routes.first(sub.forward);
@@ -30,7 +31,7 @@ impl<S: Scheme> Sim<S> {
         self.look(link);
     }
 
-    /// Handles an expiry of the NIC's timer, unless the timer was set again since.
+    /// Handles an expiry of the NIC's timer, unless the timer has been set to another time.
     pub(crate) fn on_timer(&mut self, at: SubId) {
         let link = self.routes.first(self.subs[at].forward);
         if self.nics[link].timer_ns == Some(self.now_ns) {
@@ -83,7 +84,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Schedules the next selection for when the link is free.
+    /// Schedules the next selection at the time when the link is free.
     pub(crate) fn look_once_free(&mut self, link: LinkId) {
         let p = &mut self.ports[link];
         if !self.nics[link].subs.is_empty() && !p.wakes {
@@ -92,7 +93,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Sets the timer earlier for a subflow that has sent, if its pacing rate has risen.
+    /// Sets the timer to an earlier time, if a higher pacing rate of subflow `at` allows its next packet before the
+    /// timer expires.
     pub(crate) fn set_timer_forward(&mut self, at: SubId) {
         let sub = &self.subs[at];
         if self.set.pacing.late_rates || sub.last_bytes == 0 {
@@ -106,7 +108,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the flow is active and leaves by `link`.
+    /// Whether the flow is active and its subflow `at` sends over `link`.
     fn is_at_nic(&self, flow: FlowId, at: SubId, link: LinkId) -> bool {
         let lasts = self.flows.get(flow).is_some_and(|f| !f.torn_down || f.size_bytes != Some(f.acked_bytes));
         lasts && self.subs[at].listed && self.routes.first(self.subs[at].forward) == link

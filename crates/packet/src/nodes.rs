@@ -13,22 +13,23 @@ subak_core::id! {
 pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
-    /// Routes from each node to the controller, and back.
+    /// Routes from each node to the controller and back.
     pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
-    /// The controller's place; `None` until it is set.
+    /// Place of the controller in the network; `None` until it is set.
     pub place: Option<ControllerPlace>,
-    /// State machine of each node that has one, and its number of restarts.
+    /// State machine of each node that has one.
     pub nodes: IdVec<NodeId, Option<Box<dyn NodeMachine<S>>>>,
     pub node_infos: IdVec<NodeId, NodeInfo>,
+    /// Number of restarts of each node's state machine, modulo 256.
     pub node_lives: IdVec<NodeId, u8>,
     pub has_nodes: bool,
-    /// Control frames, and free indices.
+    /// Control frames in flight; `None`: free index, which is listed in `free_frames`.
     pub frames: IdVec<ControlFrameId, Option<ControlFrame<S::Ctl>>>,
     pub free_frames: Vec<ControlFrameId>,
 }
 
 impl<S: Scheme> Machines<S> {
-    /// No state machines yet, for `nodes` nodes.
+    /// State for `nodes` nodes, without state machines.
     pub fn none(nodes: usize) -> Self {
         Machines {
             controller: None,

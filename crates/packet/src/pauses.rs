@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use subak_core::scheme::{Class, PacketId, Scheme};
 use subak_core::{LinkId, Ns};
 
-/// Duration of a pause, ns, below which it indicates no deadlock.
+/// Smallest duration of pauses that count as a deadlock, ns.
 const PATIENCE_NS: Ns = 1_000_000;
 
 impl<S: Scheme> Sim<S> {
-    /// Whether the node has buffer for packet `id`, which arrived by `link`.
+    /// Whether the switch has buffer for packet `id`, which arrived by `link`; pauses the packet's class on `link`
+    /// if needed.
     #[inline]
     pub(crate) fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
         let Some(pfc) = &mut self.pfc else { return true };
@@ -22,7 +23,8 @@ impl<S: Scheme> Sim<S> {
         has_room
     }
 
-    /// Releases the buffer of packet `id`, which leaves its queue.
+    /// Releases the buffer space of packet `id`, which leaves its queue; resumes the packet's class on its ingress
+    /// link if possible.
     #[inline]
     pub(crate) fn give_room(&mut self, id: PacketId) {
         let Some(pfc) = &mut self.pfc else { return };
@@ -39,7 +41,8 @@ impl<S: Scheme> Sim<S> {
         self.send_control(link, ControlFrame::Pause(class, on), FRAME_BYTES);
     }
 
-    /// Retransmits the pause frames that `link` should have carried while it was down.
+    /// Sends the present state of each pause over `link`, which is up again: pause frames were lost while it was
+    /// down.
     pub(crate) fn repeat_frames(&mut self, link: LinkId) {
         let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].reverse_link) else { return };
         if !self.ports[link].begins_here {
@@ -51,7 +54,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// For each queued packet: its class, the link by which it arrived, and the link for which it is queued.
+    /// For each queued packet: class, link by which the packet arrived, and link for which it is queued.
     fn waiting(&self) -> impl Iterator<Item = (Class, LinkId, LinkId)> {
         self.slab.iter().filter_map(|packet| {
             let came_by = self.routes.link(packet.route, packet.hop.checked_sub(1)?);
@@ -60,8 +63,8 @@ impl<S: Scheme> Sim<S> {
     }
 }
 
-/// Links of a deadlock: each is paused, and packets that arrived by it are queued for the next. `parts` are the
-/// simulations of the LPs.
+/// Links in a deadlock, each with the start of its pause, ns: each link is paused, and packets that arrived by it are
+/// queued for the next link of a cycle. `parts`: simulations of all logical processes.
 pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)> {
     let until_ns = parts[0].now_ns.saturating_sub(PATIENCE_NS);
     let since = |link: LinkId, class: Class| {
@@ -78,7 +81,7 @@ pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)>
     circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
 }
 
-/// A cycle in a graph, starting at its smallest member; empty if there is none.
+/// A cycle in `graph` (successors of each link), starting at its smallest link; empty if there is none.
 fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
     // A node without predecessors or successors is in no cycle: after removing such nodes, the rest contains one.
     let mut left = graph.clone();
@@ -97,7 +100,7 @@ fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
         left = next;
     }
     let Some(&first) = left.keys().next() else { return Vec::new() };
-    // Following successors leads back to a node already visited.
+    // Every remaining node has a successor, so that following successors leads back to a node already visited.
     let mut path = vec![first];
     loop {
         let next = *left[&path[path.len() - 1]].iter().next().expect("each waits for one that is left");

@@ -7,7 +7,7 @@ use subak_core::{IdVec, InputError, LinkId, Network, NodeId, NodeKind, Ns};
 /// Size of a pause frame on the wire, bytes (IEEE 802.1Qbb).
 pub(crate) const FRAME_BYTES: u32 = 64;
 
-/// Largest number of pause frames in transmission ahead of one: each class may just have been paused or resumed.
+/// Largest number of pause frames queued ahead of a pause frame: each class may just have been paused and resumed.
 const FRAMES_AHEAD: u32 = 2 * CLASSES as u32;
 
 /// Buffer of a large switch chip, bytes: chips have 16 to 64 MB.
@@ -15,19 +15,19 @@ const CHIP_BYTES: u64 = 64_000_000;
 
 const CLASSES: usize = Class::ALL.len();
 
-/// Value of a pause's start time that means "not paused".
+/// Start time of a class's pause that means "not paused".
 const OPEN: Ns = Ns::MAX;
 
-/// A control frame to the upstream hop of a link.
+/// A control frame to the upstream end of a link.
 #[derive(Debug, Clone)]
 pub(crate) enum ControlFrame<C> {
-    /// A machine's message.
+    /// Message of a scheme's state machine.
     Message(C),
     /// A pause frame: class, and whether to pause or resume it.
     Pause(Class, bool),
 }
 
-/// Paused classes before a link, the start times of their pauses, and counters.
+/// Pauses of a link: start time of each class's present pause, and counters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gate {
     since_ns: [Ns; CLASSES],
@@ -57,7 +57,7 @@ impl Gate {
         }
     }
 
-    /// Start time of the present pause of the class, ns; `None` if it is not paused.
+    /// Start time of the present pause of `class`, ns; `None` if the class is not paused.
     pub fn since_ns(&self, class: Class) -> Option<Ns> {
         Some(self.since_ns[class.place()]).filter(|&since_ns| since_ns != OPEN)
     }
@@ -69,14 +69,14 @@ impl Gate {
     }
 }
 
-/// Buffer shared by the ports of a node.
+/// Buffer that the ports of a node share.
 #[derive(Debug, Clone, Copy, Default)]
 struct Buffer {
     room_bytes: u64,
     used_bytes: u64,
 }
 
-/// Buffered bytes by ingress link.
+/// State of the buffer for packets that arrived by one link.
 #[derive(Debug, Clone, Copy, Default)]
 struct Input {
     /// Bytes of each class in the shared buffer.
@@ -86,19 +86,19 @@ struct Input {
     headroom_bytes: u64,
     /// Reserved buffer per class, bytes.
     reserve_bytes: u64,
-    /// Factor by which the dynamic threshold exceeds that of the slowest host's link.
+    /// Factor of the link's dynamic threshold relative to that of the slowest host's link.
     growth: f64,
     paused: [bool; CLASSES],
 }
 
 impl Input {
-    /// Bytes of a class that count against the shared buffer.
+    /// Bytes of a class beyond its reserve, which use the shared buffer.
     fn counted_bytes(&self, c: usize) -> u64 {
         self.shared_bytes[c].saturating_sub(self.reserve_bytes)
     }
 }
 
-/// Buffers of all nodes, by ingress link.
+/// Buffers of all nodes, with the state of each ingress link.
 #[derive(Debug)]
 pub(crate) struct Pfc {
     rules: Lossless,
@@ -108,7 +108,7 @@ pub(crate) struct Pfc {
 }
 
 impl Pfc {
-    /// Empty buffers; an error if headroom would fill a buffer.
+    /// Empty buffers; an error if headroom and reserves need more than half of a switch's configured buffer.
     pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Result<Self, InputError> {
         let ends: IdVec<_, _> = network.links().iter().map(|link| link.to).collect();
         let mut pfc = Pfc { rules, buffers: IdVec::new(), inputs: IdVec::filled(Input::default(), ends.len()), ends };
@@ -142,7 +142,8 @@ impl Pfc {
         Ok(pfc)
     }
 
-    /// A warning if no buffer is set and the headroom and reserves of a switch exceed the buffer of any chip.
+    /// A warning if no buffer size is set, and headroom and reserves of a switch exceed the buffer of large switch
+    /// chips.
     pub fn doubt(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Option<Doubt> {
         let pfc = Pfc::new(rules, network, sizes, clock).ok().filter(|_| rules.buffer_bytes.is_none())?;
         let needed_bytes = |node: NodeId| -> u64 {
@@ -166,7 +167,7 @@ impl Pfc {
         self.buffers[node].room_bytes
     }
 
-    /// Classes that the node requests to pause on `link`.
+    /// Classes for which the node at the end of `link` has requested a pause.
     pub fn asked(&self, link: LinkId) -> [bool; CLASSES] {
         self.inputs[link].paused
     }
@@ -181,8 +182,8 @@ impl Pfc {
         }
     }
 
-    /// Admits a packet that arrived over `link`; returns whether there is buffer for it, and whether its class must
-    /// be paused now.
+    /// Admits a packet that arrived over `link`. Returns whether there is buffer for the packet, and whether its
+    /// class must be paused now.
     #[inline]
     pub fn admit(&mut self, link: LinkId, class: Class, bytes: u32) -> (bool, bool) {
         let Some(node) = self.ends[link] else { return (true, false) };
@@ -211,7 +212,7 @@ impl Pfc {
         (has_room, !std::mem::replace(&mut input.paused[c], true))
     }
 
-    /// Removes a packet that arrived by `link`; returns whether its class may resume.
+    /// Removes a packet that arrived by `link` from the buffer; returns whether the packet's class may resume.
     #[inline]
     pub fn leave(&mut self, link: LinkId, class: Class, bytes: u32) -> bool {
         let Some(node) = self.ends[link] else { return false };
@@ -243,7 +244,8 @@ fn doublings(ratio: f64) -> f64 {
 }
 
 /// Default shared buffer of `node`, bytes, without headroom: the sum of its ports' buffers. If the network sets no
-/// buffers, buffer and headroom together are at most those of a large chip, but the buffer is at least the headroom.
+/// buffers, shared buffer and headroom together are at most the buffer of a large chip. The shared buffer is at
+/// least the headroom.
 fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
     let ports = network.out_links(node);
     let sum_bytes = ports.iter().map(|&l| port_bytes(network, l)).sum::<u64>();
@@ -253,15 +255,15 @@ fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
     }
 }
 
-/// Contribution of a port to its node's buffer, bytes.
+/// Contribution of a link's port to its node's default buffer, bytes.
 fn port_bytes(network: &Network, link: LinkId) -> u64 {
     let link = &network.links()[link];
     link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps))
 }
 
-/// Headroom of a link, bytes: what may arrive after a pause is triggered. The pause frame waits for the packet and
-/// the frames in transmission on the reverse link, and travels there. The sender finishes its current packet. The
-/// bytes on the link arrive.
+/// Headroom of a link, bytes: data that may arrive after a pause is triggered. The pause frame waits for a packet
+/// and for earlier pause frames on the reverse link, and crosses that link. The sender then completes its current
+/// packet, and the bytes on the link arrive.
 fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock) -> u64 {
     let link = &network.links()[l];
     let reverse_link = network.reverse_links()[l].map_or(link, |t| &network.links()[t]);
@@ -271,8 +273,8 @@ fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock
     arrives_bytes.ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
 }
 
-/// Largest ratio of a link's actual speed to its capacity. Rounding down to nanoseconds saves less than 1 ns per
-/// packet; ACKs are the shortest packets.
+/// Largest ratio of a link's actual speed to its capacity. With whole nanoseconds, transmission times are rounded
+/// down by less than 1 ns per packet, which matters most for ACKs, the shortest packets.
 fn speedup(capacity_bps: f64, sizes: PacketSizes, clock: Clock) -> f64 {
     let shortest_ns = (f64::from(sizes.ack_bytes) * 8e9 / capacity_bps).floor().max(1.0);
     match clock {
@@ -289,7 +291,7 @@ mod tests {
     fn headroom_is_for_links_that_are_faster_than_they_say() {
         let sizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 60 };
         assert_eq!(speedup(100e9, sizes, Clock::Exact), 1.0);
-        // 60 bytes take 4 ns of 4.8 at 100 Gb/s; 1 of 1.2 at 400.
+        // 60 bytes take 4 ns instead of 4.8 at 100 Gb/s, and 1 instead of 1.2 at 400 Gb/s.
         assert_eq!(speedup(100e9, sizes, Clock::WholeNs), 1.25);
         assert_eq!(speedup(400e9, sizes, Clock::WholeNs), 2.0);
         assert_eq!(speedup(1600e9, sizes, Clock::WholeNs), 2.0);

@@ -7,7 +7,7 @@ use subak_core::backend::LinkView;
 use subak_core::scheme::{Clock, PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
-/// Transmitter of a link: the end of each packet's transmission, in ticks finer than a picosecond.
+/// Transmitter of a link. Ends of transmissions are in ticks of 2^-10 ps.
 #[derive(Debug, Clone, Copy)]
 pub struct Serializer {
     clock: Clock,
@@ -19,7 +19,8 @@ pub struct Serializer {
     last_ticks_per_byte: u64,
 }
 
-/// Ticks per nanosecond. A tick is 2^-10 ps: five hours fit in 64 bits, and 1.6 Tb/s is off by less than 1 in 10,000.
+/// Ticks per nanosecond. A tick is 2^-10 ps: five hours fit in 64 bits, and the transmission time of a byte at 1.6 Tb/s
+/// is rounded by less than 1 in 10,000.
 pub(crate) const TICKS_PER_NS: u64 = 1000 << 10;
 
 impl Serializer {
@@ -52,20 +53,20 @@ impl Serializer {
         bytes * self.ticks_per_byte
     }
 
-    /// Bytes of the last packet that are not sent at `now_ns`, in proportion to time. Control frames were sent after
-    /// it, as `behind` says.
+    /// Bytes of the last packet that are not sent yet at `now_ns`, in proportion to time. `behind`: times of the
+    /// control frames sent after that packet.
     pub fn unsent_bytes(&self, now_ns: Ns, behind: &ControlFrameTimes) -> u64 {
         let ends_last = behind.until_ticks == self.busy_until_ticks;
         self.unsent_until(if ends_last { behind.from_ticks } else { self.busy_until_ticks }, now_ns)
     }
 
-    /// Bytes that are not sent at `now_ns` of a transmission that ends at `until_ticks`.
+    /// Bytes not sent yet at `now_ns`, of a transmission that ends at `until_ticks`.
     fn unsent_until(&self, until_ticks: u64, now_ns: Ns) -> u64 {
         until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
     }
 
-    /// Sends a control frame of `bytes` after the packet in transmission and the frames `behind` it; returns the end of its
-    /// last bit, ns.
+    /// Sends a control frame of `bytes` after the packet in transmission and the control frames `behind` that packet;
+    /// returns the end of the frame's last bit, ns.
     pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32, behind: &mut ControlFrameTimes) -> Ns {
         let (before_ticks, packet_ticks_per_byte) = (self.busy_until_ticks, self.last_ticks_per_byte);
         if behind.until_ticks != before_ticks {
@@ -77,8 +78,8 @@ impl Serializer {
         self.free_ns()
     }
 
-    /// Sends `bytes` at `now_ns`; returns the end of the last bit, ns. A link that was idle for less than a
-    /// nanosecond waited only for the clock, and continues from the exact end.
+    /// Sends `bytes` at `now_ns`; returns the end of the last bit, ns. A link that was idle for less than a nanosecond
+    /// waited only because times are whole nanoseconds. The transmission then starts at the exact end of the last one.
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         let now_ticks = now_ns * TICKS_PER_NS;
@@ -97,57 +98,58 @@ impl Serializer {
     }
 }
 
-/// Transmission times of the last back-to-back control frames: start and end, ticks.
+/// Start of the first and end of the last of a sequence of back-to-back control frames, ticks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ControlFrameTimes {
     from_ticks: u64,
     until_ticks: u64,
 }
 
-/// A directed link with its queue and state machine. Fields that every packet uses come first, on as few cache lines
-/// as possible.
+/// A directed link with its queue and state machine. The fields that every packet uses come first, on as few cache
+/// lines as possible.
 #[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
-    /// The queue, if departures are fixed on arrival.
+    /// The queue, if departure times are computed on arrival; `queue` is then unused.
     pub(crate) departures: Option<Departures>,
     /// Transmitter of the link.
     pub serializer: Serializer,
     /// Number of active faults that keep the link down.
     pub held_down: u32,
-    /// Whether packets that arrive while it is down are dropped.
+    /// Whether packets that arrive at the queue are dropped, because a fault keeps the link down.
     pub drops: bool,
     /// Kind of the last packet sent.
     pub last_kind: PacketKind,
-    /// Number of this link among the incoming links of its far end.
+    /// Number of this link among the incoming links of the node at its far end.
     pub input: u16,
     /// Whether a wake event for the queue is pending.
     pub wakes: bool,
-    /// Number of packets and control frames carried, modulo 256.
+    /// Number of packets and control frames sent so far, modulo 256.
     pub turn: u8,
-    /// Whether its near end, and whether its far end, belongs to this LP.
+    /// Whether the node at the link's start belongs to this logical process.
     pub begins_here: bool,
+    /// Whether the node at the link's end belongs to this logical process.
     pub ends_here: bool,
-    /// The scheme's state at the link.
+    /// The scheme's state machine at the link.
     pub hop: S::Hop,
     /// Bytes sent by kind of packet; a packet counts in full from the start of its transmission.
     pub sent_bytes: [u64; 3],
     /// Maximum queue length: [`LinkView::peak_queued_bytes`].
     pub peak_queued_bytes: u64,
-    /// The port as the scheme sees it.
+    /// The part of the port that state machines can read.
     pub port: Port,
-    /// The queue, if departures are not fixed.
+    /// The queue, if each departure is an event.
     pub queue: S::Queue,
-    /// The other counters. Few packets use the fields from here on.
+    /// Other counters. Few packets use the fields from here on.
     pub view: LinkView,
-    /// Transmission times of control frames sent after its last packet.
+    /// Transmission times of the control frames sent after the last packet.
     pub frames: ControlFrameTimes,
-    /// Number of restarts of its state machine.
+    /// Number of restarts of the link's state machine, modulo 256.
     pub life: u8,
-    /// Time at which it last went down, ns.
+    /// Time at which the link last went down, ns.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
     pub reverse_link: Option<LinkId>,
-    /// Paused classes.
+    /// Pauses of packet classes on the link.
     pub gate: Gate,
 }
 
@@ -156,8 +158,8 @@ const fn least(bytes: usize) -> usize {
 }
 
 impl<S: Scheme> PortState<S> {
-    /// Size of the frequently used first fields of a port, bytes: with fixed departures, and without. The rest of
-    /// large state machines is loaded on demand.
+    /// Size of the frequently used first fields of a port, which are prefetched, bytes: with fixed departures, and
+    /// without. Large state machines are prefetched only in part.
     pub const HOT_BYTES: [usize; 2] =
         [least(offset_of!(Self, port) + offset_of!(Port, buffer_bytes)), least(offset_of!(Self, view))];
 
@@ -188,7 +190,7 @@ impl<S: Scheme> PortState<S> {
         }
     }
 
-    /// Updates the queue length in the port that state machines read.
+    /// Updates the queue length in `port`, which state machines read.
     #[inline]
     pub(crate) fn refresh(&mut self, handled: &Handled) {
         if self.departures.is_some() {
@@ -207,7 +209,8 @@ impl<S: Scheme> PortState<S> {
         self.serializer.transmit(now_ns, bytes)
     }
 
-    /// Sends a control frame at `now_ns`, ahead of the queue; returns the end of its last bit, ns. Its bytes count at once.
+    /// Sends a control frame at `now_ns`, ahead of the queue; returns the end of its last bit, ns. The frame's bytes
+    /// are counted at once.
     pub fn transmit_control(&mut self, now_ns: Ns, bytes: u32) -> Ns {
         self.turn = self.turn.wrapping_add(1);
         self.sent_bytes[PacketKind::Ctl.place()] += u64::from(bytes);
@@ -277,12 +280,13 @@ mod tests {
             [2000, 4000, 12_000].map(|ns| link.unsent_bytes(ns, behind))
         };
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
-        // One before a change of capacity, one after it.
+        // One control frame before a change of capacity, one after it.
         assert_eq!(link.transmit_control(1000, 64, &mut behind), 12_512);
         link.resize(10e9);
         assert_eq!(link.transmit_control(2000, 64, &mut behind), 12_564);
         assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
-        // The next packet counts by itself, from 0.8 ns before; so does a control frame on a free link.
+        // The unsent bytes of the next packet, which starts 0.8 ns before the link's time, are separate; so are those
+        // of a control frame on a free link.
         assert_eq!((link.transmit(12_564, 1500), link.unsent_bytes(13_164, &behind)), (13_764, 749));
         assert_eq!(link.transmit_control(20_000, 64, &mut behind), 20_052);
         assert_eq!(link.unsent_bytes(20_001, &behind), 0);

@@ -5,20 +5,21 @@ use subak_core::LinkId;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 
-/// Marks the end of a route in the table.
+/// Entry of the table that marks the end of a route.
 const END: LinkId = LinkId::NONE;
 
-/// Routes by number. Equal routes have the same number, so that a million flows between the same hosts keep one.
+/// Routes by number. Equal routes have the same number, so that a million flows over the same path store one
+/// route.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     /// Links of all routes; a route's number is the index of its first link, and [`END`] follows its last.
     links: Vec<LinkId>,
-    /// Route by hash; the first of two with the same hash.
+    /// Route by hash of its links; of two routes with the same hash, the first one.
     known: HashMap<u64, RouteId>,
 }
 
 impl Routes {
-    /// The number of the route over `links`.
+    /// Number of the route over `links`, which is added if it is new.
     pub fn add(&mut self, links: &[LinkId]) -> RouteId {
         let hash = links.iter().fold(links.len() as u64, |h, &l| mix(h ^ u64::from(l.0)));
         if let Some(&route) = self.known.get(&hash)
@@ -40,7 +41,7 @@ impl Routes {
         &rest[..hops]
     }
 
-    /// The first link of the route, if it has any.
+    /// First link of the route; [`END`] if the route has no links.
     #[inline]
     pub fn first(&self, route: RouteId) -> LinkId {
         self.links[route.index()]

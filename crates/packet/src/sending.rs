@@ -7,15 +7,16 @@ use crate::sim::Sim;
 use subak_core::scheme::{Scheme, Source};
 use subak_core::{FlowId, Ns, SubflowId};
 
-/// A subflow's next transmission and its time.
+/// Whether and when a subflow may send its next packet.
 pub(crate) enum NextSend {
-    /// Nothing to send, or not allowed to.
+    /// No packet may be sent: there is no data, the source allows no rate, or the subflow's last packet is still
+    /// queued at the NIC.
     Nothing,
     /// The window is full; pacing allows a packet at this time, ns.
     Full(Ns),
-    /// Pacing allows it at this time, ns.
+    /// Pacing allows the packet at this time, ns.
     At(Ns),
-    /// To be sent at once.
+    /// The packet is to be sent at once.
     Now(Next),
 }
 
@@ -30,7 +31,7 @@ impl<S: Scheme> Sim<S> {
             self.on_timer(at);
             return self.flows.release(flow);
         }
-        // The flow is over, and its subflow indices may be reused.
+        // Without state, the flow is over, and its subflow indices may be reused.
         let Some(f) = self.flows.get(flow) else { return };
         let sub = &mut self.subs[at];
         if f.torn_down && !f.open && sub.sender.in_flight_bytes() == 0 {
@@ -72,8 +73,8 @@ impl<S: Scheme> Sim<S> {
     /// Schedules an event at `due_ns`, when the subflow's pacing allows a packet.
     pub(crate) fn await_pace(&mut self, at: SubId, due_ns: Ns) {
         let flow = self.subs[at].flow;
-        // A NIC's timer finds the subflow itself. A pacing event alone does not keep a flow's state: it may be days
-        // away.
+        // With a single NIC timer, the event must find the subflow. Otherwise a pacing event does not keep a flow's
+        // state: it may be days away.
         if self.set.pacing.one_timer {
             self.flows.hold(flow);
         }
@@ -127,7 +128,7 @@ impl<S: Scheme> Sim<S> {
         self.launch(packet);
     }
 
-    /// Rate of a flow on the wire as assigned by its source, bit/s.
+    /// Rate of a flow on the wire as set by its source's pacing rates and windows, bit/s.
     pub(crate) fn assigned_bps(&self, f: &FlowState<S>) -> f64 {
         if !f.open {
             return 0.0;

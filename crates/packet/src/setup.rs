@@ -19,16 +19,16 @@ use subak_core::scheme::{Hop, Io, Scheme, Slab};
 use subak_core::{IdVec, InputError, LinkId, Network, Nic};
 
 impl<S: Scheme> Sim<S> {
-    /// Creates an idle network and starts the links' state machines.
+    /// Creates a simulation without flows, and starts the links' state machines.
     ///
     /// # Panics
     ///
-    /// If the scheme is lossless and buffers have no room for headroom: see [`Sim::checked`].
+    /// If the scheme requires PFC and its headroom does not fit into the buffers: see [`Sim::checked`].
     pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
         Sim::checked(scheme, network, sizes, faults, seed).expect("buffers have room for headroom")
     }
 
-    /// Like [`Sim::new`], but buffers without room for headroom are an error.
+    /// Same as [`Sim::new`], but returns an error if PFC headroom does not fit into the buffers.
     pub fn checked(
         scheme: S,
         network: &Network,
@@ -39,7 +39,7 @@ impl<S: Scheme> Sim<S> {
         Sim::part(scheme, network, sizes, faults, seed, None)
     }
 
-    /// Like [`Sim::checked`], for an LP if one is given.
+    /// Same as [`Sim::checked`], for one logical process (LP) of a parallel run if `part` is set.
     pub(crate) fn part(
         scheme: S,
         network: &Network,
@@ -59,7 +59,7 @@ impl<S: Scheme> Sim<S> {
         let mut ports: IdVec<LinkId, PortState<S>> = ports.collect();
         let mut inputs = IdVec::filled(0u16, network.nodes().len());
         for (l, port) in ports.iter_enumerated_mut() {
-            // Links without known nodes are distinguished by their own numbers.
+            // Links without nodes are distinguished by their own numbers.
             port.input = match port.port.to {
                 Some(to) => {
                     inputs[to] = inputs[to].wrapping_add(1);
@@ -108,7 +108,8 @@ impl<S: Scheme> Sim<S> {
                 open_flows: 0,
                 unfinished: 0,
                 finished: Vec::new(),
-                // Bounds are needed, since recording saturates instead of resizing. 2^40 ns is about 18 minutes.
+                // The histogram's range is fixed, since recording saturates instead of resizing. 2^40 ns is about
+                // 18 minutes.
                 waits: Histogram::new_with_bounds(1, 1 << 40, 2).expect("two digits and a proper range"),
                 packet_hops: 0,
                 events: 0,
@@ -134,8 +135,8 @@ impl<S: Scheme> Sim<S> {
         Ok(sim)
     }
 
-    /// Inserts events into the wheel in a random order from `seed`. A run must be the same for every seed: several
-    /// threads insert in any order.
+    /// Inserts events into the wheel in a random order given by `seed`, for tests. Results must not depend on it,
+    /// since several threads insert events in any order.
     pub fn scramble(&mut self, seed: u64) {
         self.wheel.scramble(seed);
     }

@@ -1,5 +1,5 @@
-//! The kernel: the event loop, and packets in queues and on links. A flow's two ends are in `admission.rs`, `sending.rs`,
-//! `delivery.rs`, `timeouts.rs` and `effects.rs`.
+//! The kernel: the event loop, and packets in queues and on links. Sources and sinks of flows are in `admission.rs`,
+//! `sending.rs`, `delivery.rs`, `timeouts.rs` and `effects.rs`.
 
 use crate::departures::Handled;
 use crate::event::{Actor, ArrivalTurn, Event, Packed};
@@ -38,19 +38,20 @@ pub struct Sim<S: Scheme> {
     pub(crate) subs: IdVec<SubId, Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Effect<S>>,
-    /// Number of reroutes before the message that a source or sink is now answering.
+    /// While a source or sink handles a message: number of the subflow's reroutes when that message was sent. An answer
+    /// takes the same path.
     pub(crate) answers: Option<u32>,
     pub(crate) network: Network,
     pub(crate) machines: Machines<S>,
     pub(crate) impairments: Impairments,
-    /// Shared buffers and pauses; `None` unless switches are lossless.
+    /// Shared buffers and pauses; `None` if switches are not lossless.
     pub(crate) pfc: Option<Pfc>,
     /// Packets that the current queue operation has dropped.
     pub(crate) dropped: Vec<PacketId>,
-    /// Watcher of packets, if any.
+    /// Observer of packet events, if any.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: SimCounts,
-    /// The logical process (LP) that this simulates, in a parallel run.
+    /// Logical process (LP) that this simulation runs, in a parallel run.
     pub(crate) part: Option<Box<LogicalProcess<S>>>,
 }
 
@@ -68,11 +69,11 @@ pub(crate) struct SimSetup {
     pub clock: Clock,
     /// How NICs apply pacing rates.
     pub pacing: Pacing,
-    /// Whether receivers accept segments in order only ([`subak_core::scheme::Recovery::go_back`]).
+    /// Whether receivers drop segments that arrive out of order ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
-    /// Class of ACKs, if it is not that of data.
+    /// Priority class of ACKs, if it differs from the class of data.
     pub acks: Option<Class>,
-    /// Whether some links have fixed departures, so that the position within a nanosecond must be tracked.
+    /// Whether some links have fixed departures, for which the position in the order of events must be tracked.
     pub fixes_departures: bool,
     /// Whether a flow completes with the arrival of its last ACK.
     pub at_sender: bool,
@@ -80,10 +81,10 @@ pub(crate) struct SimSetup {
 
 /// Counters of the simulation.
 pub(crate) struct SimCounts {
-    /// Number of flows neither finished nor stopped. In an LP it is negative if it counts ends of flows that another
-    /// LP counts as added.
+    /// Number of flows that have neither finished nor been stopped. In a logical process (LP) the number may be
+    /// negative: it counts ends of flows that were added in another LP.
     pub open_flows: i64,
-    /// Number of flows with a size that have not finished.
+    /// Number of flows with a size that have neither finished nor been stopped.
     pub unfinished: i64,
     /// Flows that finished since the previous query.
     pub finished: Vec<FlowId>,
@@ -108,13 +109,13 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Advances to `until_ns`: all events up to it have been handled.
+    /// Advances the time to `until_ns`; all events up to then must have been handled.
     pub(crate) fn come_to(&mut self, until_ns: Ns) {
         self.set_now(self.now_ns.max(until_ns));
         self.handled = Handled::all(self.now_ns);
     }
 
-    /// Handles the next event, if one is due by `until_ns`.
+    /// Handles the next event, if one is due by `until_ns`; returns whether there was one.
     #[inline(never)]
     pub(crate) fn step(&mut self, until_ns: Ns) -> bool {
         self.next_event(until_ns)
@@ -131,7 +132,7 @@ impl<S: Scheme> Sim<S> {
         if self.wheel.has_turned() {
             self.fetch_ahead();
         }
-        // Nearly all events are of these two kinds.
+        // Nearly all events are arrivals of packets and wakes of links.
         if let Some(packet) = event.arrival() {
             self.arrive(packet);
         } else if let Some(link) = event.wake() {
@@ -142,15 +143,15 @@ impl<S: Scheme> Sim<S> {
         true
     }
 
-    /// Sets the current time; no other function does.
+    /// Sets the current time. All changes of the time use this function.
     #[inline]
     pub(crate) fn set_now(&mut self, now_ns: Ns) {
         self.now_ns = now_ns;
         self.io.now_ns = now_ns;
     }
 
-    /// Prefetches the data of this bucket's events together. Prefetching one bucket earlier, or also the ring and the
-    /// flow of each event, was slower.
+    /// Prefetches the links and packets of all events of the current bucket. Prefetching one bucket earlier, or also
+    /// the queue and the flow of each event, was slower in measurements.
     fn fetch_ahead(&self) {
         let hot_bytes = PortState::<S>::HOT_BYTES[usize::from(!self.set.fixes_departures)];
         for event in self.wheel.coming() {
@@ -163,8 +164,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Schedules the arrival of the packet, which has left by `link`, at its far end; `rule` is the fault rule that delayed
-    /// it, or 0.
+    /// Schedules the arrival of the packet at the far end of `link`. `next`: next link of the packet's route; `rule`:
+    /// fault rule that delayed the packet, or 0.
     #[inline(always)]
     pub(crate) fn travel(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, next: Option<LinkId>, rule: u8) {
         let p = &self.ports[link];
@@ -242,6 +243,15 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
+    /// Changes a link now, outside of the scheduled faults.
+    pub(crate) fn change_now(&mut self, link: LinkId, change: LinkChange) {
+        let k = self.impairments.add_change(self.now_ns, link, change);
+        self.change(link, change);
+        if self.machines.controller.is_some() {
+            self.wheel.push(self.now_ns + self.news_delay_ns(link), Event::LinkNews(k));
+        }
+    }
+
     fn change(&mut self, link: LinkId, change: LinkChange) {
         let drops = self.impairments.drops_at(link, self.now_ns);
         let p = &mut self.ports[link];
@@ -283,7 +293,8 @@ impl<S: Scheme> Sim<S> {
         self.enqueue(first, id, None);
     }
 
-    /// Handles the arrival of a packet at the queue before `link`, by another link or from the host.
+    /// Handles the arrival of a packet at the queue of `link`. `came_by`: link by which the packet arrived; `None` at
+    /// its source.
     pub(crate) fn enqueue(&mut self, link: LinkId, id: PacketId, came_by: Option<LinkId>) {
         let now_ns = self.now_ns;
         if self.ports[link].drops {
@@ -347,7 +358,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Starts transmission of the next packet: the link is free.
+    /// Starts transmission of the next packet in the queue of `link`, which is free.
     #[inline]
     fn serve(&mut self, link: LinkId) {
         let now_ns = self.now_ns;
@@ -378,7 +389,7 @@ impl<S: Scheme> Sim<S> {
                     self.saw(PacketEvent::Dequeued, link, id);
                 }
                 if !self.impairments.rules.is_empty() && self.meets_impairment(link, id, arrives_ns) {
-                    // The packet is lost or scheduled already.
+                    // The packet is lost, or a fault rule has scheduled its arrival.
                 } else {
                     let next = self.routes.next(route, hop);
                     self.travel(id, link, arrives_ns, next, 0);
@@ -410,7 +421,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Subflow that may send again once packet `id` leaves its NIC.
+    /// Subflow that may send again once packet `id` leaves its NIC; `None` if the packet is not a data packet at its
+    /// source.
     #[cold]
     fn turn(&self, id: PacketId) -> Option<SubId> {
         let packet = &self.slab[id];
@@ -443,7 +455,8 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Passes a control message on its forward path to the hop of the link that it enters.
+    /// Passes a control message on its forward path to the state machine of `link`, which the message is about to
+    /// enter.
     fn visit_forward(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Out {
@@ -453,7 +466,8 @@ impl<S: Scheme> Sim<S> {
         self.show(link, id, visit);
     }
 
-    /// Passes a control message on the reverse path, off `link`, to the hop of the data link that is the reverse of `link`.
+    /// Passes a control message on the reverse path, which arrives by `link`, to the state machine of the data link
+    /// whose reverse is `link`.
     fn visit_back(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Back {

@@ -4,7 +4,8 @@ use std::collections::BinaryHeap;
 use subak_core::backend::PacketSizes;
 use subak_core::{IdVec, Link, LinkId, Network, NodeId, NodeKind, Ns};
 
-/// Default queue size, bytes: 360 us of the link's rate (300 full packets at 10 Gb/s), at least 100 packets.
+/// Default buffer of a port, bytes: 360 us at the link's rate (300 packets of 1500 bytes at 10 Gb/s), at least 100
+/// packets.
 pub fn default_buffer_bytes(capacity_bps: f64) -> u64 {
     ((capacity_bps * 360e-6 / 8.0) as u64).max(150_000)
 }
@@ -18,9 +19,9 @@ pub(crate) fn bucket_shift(network: &Network) -> u32 {
     (span_ns as u64).ilog2()
 }
 
-/// Largest base RTT of a full packet and its ACK, ns. It is found from the two ends of a longest path, which is exact
-/// on trees and common topologies. Paths are those of smallest delay; routes with the fewest links may take longer.
-/// Links without known ends count as one chain.
+/// Largest base RTT of a full packet and its ACK, ns. The search goes from a host to the node farthest from it, and
+/// from there to the farthest node: exact on trees and common topologies. Paths are those of smallest delay; routes
+/// with the fewest links may take longer. Links without nodes count as one chain.
 pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let rtt = |l: LinkId| crossing_rtt_ns(&network.links()[l], sizes);
     let loose: Ns = network.links().ids().filter(|&l| network.links()[l].from.is_none()).map(rtt).sum();
@@ -32,7 +33,7 @@ pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     across_ns.max(loose).max(1)
 }
 
-/// Contribution of a link and an equal reverse link to a base RTT, ns.
+/// Contribution to a base RTT of a link and of a reverse link of the same capacity and delay, ns.
 pub(crate) fn crossing_rtt_ns(link: &Link, sizes: PacketSizes) -> Ns {
     let crossing = |bytes: u32| link.delay_ns + (f64::from(bytes) * 8e9 / link.capacity_bps).ceil() as Ns;
     crossing(sizes.mtu_bytes) + crossing(sizes.ack_bytes)

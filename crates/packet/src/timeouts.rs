@@ -15,7 +15,7 @@ impl<S: Scheme> Sim<S> {
         self.flows.release(flow);
     }
 
-    /// Schedules the check for missing ACKs at `due_ns`, or later if that is postponed.
+    /// Schedules the event at `due_ns` that checks for an expired RTO or a due tail loss probe.
     pub(crate) fn await_silence(&mut self, at: SubId, due_ns: Ns) {
         let sub = &mut self.subs[at];
         sub.timeout_pending = true;

@@ -1,4 +1,4 @@
-//! Reports of packet events and pacing rates to a watcher.
+//! Reports packet events to the watcher, and pacing rates to the caller.
 
 use crate::sim::Sim;
 use std::fmt::Debug;
@@ -28,7 +28,7 @@ impl<S: Scheme> Sim<S> {
             kind: packet.kind,
             way: packet.way,
             class: packet.class,
-            // For a control packet, the node that it names.
+            // Of a control packet, this is the number of its node.
             segment: packet.number,
             blocks: if is_ack { packet.blocks() } else { Blocks::default() },
             cumulative: packet.cumulative,
@@ -47,7 +47,7 @@ impl<S: Scheme> Sim<S> {
         });
     }
 
-    /// Reports the arrival of a control frame at the hop before `link`.
+    /// Reports the arrival of a control frame at the upstream end of `link`.
     pub(crate) fn saw_control(&mut self, link: LinkId, message: &S::Ctl) {
         let Some(watcher) = &mut self.watcher else { return };
         if !watcher.wants(self.now_ns, None, link) {

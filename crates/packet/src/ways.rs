@@ -5,7 +5,7 @@ use subak_core::backend::Spread;
 use subak_core::rng::mix;
 use subak_core::scheme::RouteId;
 
-/// Paths of one subflow. Random choices depend only on the flow and on the number of choices before.
+/// Paths of one subflow. Random choices depend only on the flow's seed and on the number of earlier choices.
 pub(crate) struct Ways {
     routes: Vec<RouteId>,
     spread: Spread,
@@ -16,7 +16,7 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// Paths over `routes`, which must not be empty.
+    /// Paths over `routes`, at least one.
     pub fn new(routes: Vec<RouteId>, spread: Spread, seed: u64) -> Self {
         let mut ways = Ways { now: routes[0], routes, spread, seed, drawn: 0, last_ns: 0 };
         ways.draw();
@@ -28,7 +28,7 @@ impl Ways {
         self.routes.len()
     }
 
-    /// Replaces the routes by as many others; the random stream continues.
+    /// Replaces the routes; the random stream continues.
     pub fn change(&mut self, routes: Vec<RouteId>) {
         self.routes = routes;
         self.draw();
@@ -85,7 +85,7 @@ mod tests {
             changes += usize::from(ways.take(now_ns) != first);
             now_ns += 101;
         }
-        // Three of four draws are another way.
+        // With four paths, three of four choices change the path.
         assert!((120..180).contains(&changes), "{changes}");
     }
 }

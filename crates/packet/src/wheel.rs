@@ -4,10 +4,10 @@
 //!
 //! Events of the same nanosecond are ordered by their content ([`Tied`]), never by insertion. Runs therefore repeat
 //! bit for bit, and a parallel run, which inserts in any order, gives the same bytes. A bucket's events are stored in
-//! chunks, most buckets in one. Each event has a word with its order: the offset from the bucket's start in the upper
-//! half, and the 16 bits of its draw in the lower half. When a bucket becomes current, its events are sorted by these
-//! words; only events with equal words are compared in full. Events added to the current bucket are inserted in
-//! place.
+//! chunks, most buckets in one. Each event has a 32-bit word with its order. The upper half is the offset from the
+//! bucket's start, ns. The lower half is the event's draw, a 16-bit order value. When a bucket becomes current, its
+//! events are sorted by these words; only events with equal words are compared in full. Events added to the current
+//! bucket are inserted in place.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -16,15 +16,16 @@ use subak_core::{IdVec, Ns};
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
-/// A coarse bucket spans `1 << COARSE_SHIFT` buckets, which is half of them.
+/// A coarse bucket spans `1 << COARSE_SHIFT` buckets, half of the fine wheel.
 const COARSE_SHIFT: u32 = BUCKETS.ilog2() - 1;
 const COARSE_BUCKETS: usize = 256;
-/// A bucket spans at most `1 << MAX_SHIFT` ns, so that an offset within it fits beside a draw in one word.
+/// A bucket spans at most `1 << MAX_SHIFT` ns, so that an event's offset within the bucket and its 16-bit order value
+/// (draw) fit into one 32-bit word.
 pub const MAX_SHIFT: u32 = 16;
 
-/// An event with an order among those at the same time: by the draw, then by the tie.
+/// An event type with an order among events of the same time: by the draw, then by the tie.
 pub trait Tied: Copy {
-    /// First criterion of the order: cheap, and nearly always sufficient.
+    /// First criterion of the order. It is cheap, and nearly always distinguishes events.
     fn draw(&self, at_ns: Ns) -> u16;
     /// Second criterion, for equal draws. Events with equal ties must be interchangeable.
     fn tie(&self) -> u128;
@@ -60,8 +61,8 @@ impl<E: Tied> Ord for WheelEntry<E> {
     }
 }
 
-/// An event of a bucket. Its word has the offset from the bucket's start in the upper half, its draw in the lower
-/// half.
+/// An event of a bucket. Its word has the offset from the bucket's start, ns, in the upper half, and its draw in the
+/// lower half.
 #[derive(Debug, Clone, Copy)]
 struct Near<E> {
     word: u32,
@@ -79,22 +80,22 @@ impl<E: Tied> Near<E> {
     }
 }
 
-/// Sort key of an event of the current bucket: its word, then its index there.
+/// Sort key of an event of the current bucket: its word, then its index in `current`.
 #[inline(always)]
 fn key_of(word: u32, place: usize) -> u64 {
     u64::from(word) << 32 | place as u64
 }
 
-/// Index in the current bucket of the event with this key.
+/// Index in `current` of the event with this sort key.
 #[inline(always)]
 fn place_of(key: u64) -> usize {
     key as u32 as usize
 }
 
-/// Largest number of events that are sorted without branches; most buckets have no more.
+/// Largest number of events that are sorted without branches. Most buckets have at most this number.
 const FEW: usize = 16;
 
-/// The rank of each of at most [`FEW`] words; `None` if two are equal.
+/// Rank of each of at most [`FEW`] words in ascending order; `None` if two words are equal.
 #[inline]
 fn ranks(words: impl ExactSizeIterator<Item = u32>) -> Option<[u32; FEW]> {
     let count = words.len();
@@ -106,12 +107,12 @@ fn ranks(words: impl ExactSizeIterator<Item = u32>) -> Option<[u32; FEW]> {
             *rank += u32::from(word < other);
         }
     }
-    // Of two different words one is greater, so that ranks of distinct words have a known sum.
+    // Ranks of distinct words have the sum 0 + 1 + ... + (count - 1); equal words have a smaller sum.
     let pairs: u32 = ranks[..count].iter().sum();
     (pairs as usize == count * count.saturating_sub(1) / 2).then_some(ranks)
 }
 
-/// Number of events in a chunk: with 16 bytes each it fills two cache lines.
+/// Number of events in a chunk: with events of 16 bytes, a chunk fills two cache lines.
 const ROOM: usize = 7;
 
 /// Events of one bucket.
@@ -119,7 +120,7 @@ const ROOM: usize = 7;
 #[repr(align(64))]
 struct Chunk<E> {
     events: [Near<E>; ROOM],
-    /// The previously filled chunk of the same bucket.
+    /// The chunk of the same bucket that was filled before this one.
     before: BucketChunk,
 }
 
@@ -128,7 +129,7 @@ subak_core::id! {
     struct ChunkId(u32);
 }
 
-/// Index of a bucket's last chunk, and its number of events; 0 events mean an empty bucket.
+/// Index of a bucket's last chunk, and number of events in that chunk; 0 events mean an empty bucket.
 #[derive(Debug, Clone, Copy)]
 struct BucketChunk(u32);
 
@@ -159,14 +160,16 @@ pub struct Wheel<E: Tied> {
     turn: u64,
     /// Events of the current bucket, in storage order.
     current: Vec<Near<E>>,
-    /// Sort keys of the current bucket's events in order, and the number of events already taken.
+    /// Sort keys of the current bucket's events, in order.
     order: Vec<u64>,
+    /// Number of events of the current bucket that were already taken.
     gone: usize,
     coarse: Vec<Vec<WheelEntry<E>>>,
-    /// Number of the first coarse bucket that is not distributed: two after the one that contains the current bucket.
+    /// Number of the first coarse bucket whose events are not distributed: two after the coarse bucket that contains
+    /// the current bucket.
     next_coarse: u64,
     far: BinaryHeap<Reverse<WheelEntry<E>>>,
-    /// Shuffles a bucket's events, to test that insertion order has no effect.
+    /// Random stream that shuffles each bucket's events, to test that insertion order has no effect.
     scramble: Option<Stream>,
 }
 
@@ -191,16 +194,16 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Lets events lie in the buckets as if they had been inserted in a random order.
+    /// From now on shuffles the events of each bucket, as if they had been inserted in a random order.
     pub fn scramble(&mut self, seed: u64) {
         self.scramble = Some(Stream::new(seed, "scramble"));
     }
 
-    /// Adds `event` at `at_ns`, which must not be before the last event taken or a time up to which all events were
-    /// taken.
+    /// Adds `event` at `at_ns`. This time must not be before the last event taken, or before a time up to which all
+    /// events were taken.
     #[inline(always)]
     pub fn push(&mut self, at_ns: Ns, event: impl Into<E>) {
-        // Inlined, since the kind of event is known at the call, which simplifies most of it.
+        // Inlined: the kind of event is known at the call, so that the compiler simplifies most of `into`.
         self.insert(at_ns, event.into());
     }
 
@@ -216,7 +219,7 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Outlined: most events fall into other buckets than the current one.
+    /// A separate function, since most events fall into other buckets than the current one.
     #[cold]
     fn insert_into_current(&mut self, event: Near<E>) {
         let rest = &self.order[self.gone..];
@@ -229,7 +232,7 @@ impl<E: Tied> Wheel<E> {
         self.current.push(event);
     }
 
-    /// The event of the current bucket with this key.
+    /// The event of the current bucket with this sort key.
     #[inline(always)]
     fn at(&self, key: u64) -> &Near<E> {
         &self.current[place_of(key)]
@@ -245,7 +248,8 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Distributes the coarse buckets up to the one after that which contains the current bucket.
+    /// Distributes the events of coarse buckets, up to the coarse bucket after the one that contains the current
+    /// bucket.
     #[inline(never)]
     fn share_out(&mut self) {
         let next = (self.turn >> COARSE_SHIFT) + 2;
@@ -288,7 +292,7 @@ impl<E: Tied> Wheel<E> {
         self.pool.push(Chunk { events: [event; ROOM], before: BucketChunk::NONE })
     }
 
-    /// Moves a bucket's events to the current ones.
+    /// Moves the events of bucket `slot` to `current`.
     fn gather(&mut self, slot: usize) {
         let mut last = std::mem::replace(&mut self.last[slot], BucketChunk::NONE);
         while last.events() > 0 {
@@ -300,7 +304,7 @@ impl<E: Tied> Wheel<E> {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
     }
 
-    /// Removes the next event if it is due by `until_ns`; returns its time, its draw and the event.
+    /// Removes the next event if it is due by `until_ns`; returns its time, its order value (draw) and the event.
     #[inline]
     pub fn pop(&mut self, until_ns: Ns) -> Option<(Ns, u16, E)> {
         if self.gone == self.order.len() && !self.turn_to_next(until_ns) {
@@ -329,7 +333,7 @@ impl<E: Tied> Wheel<E> {
         near.into_iter().chain(far).min().unwrap_or(Ns::MAX)
     }
 
-    /// Time of the next event, with its draw and tie.
+    /// Time of the next event, and its two order values (draw and tie); `None` if there is no event.
     pub fn peek(&self) -> Option<(Ns, u16, u128)> {
         if let Some(&key) = self.order.get(self.gone) {
             let near = self.at(key);
@@ -347,13 +351,13 @@ impl<E: Tied> Wheel<E> {
         near.into_iter().chain(far).min()
     }
 
-    /// Time of the event of the current bucket with this key, ns.
+    /// Time of the event of the current bucket with this sort key, ns.
     #[inline]
     fn time_of(&self, key: u64) -> Ns {
         (self.turn << self.shift) + (key >> 48)
     }
 
-    /// Events of a bucket that is not the current one.
+    /// Events of bucket `slot`, which is not the current one.
     fn bucket(&self, slot: usize) -> impl Iterator<Item = &Near<E>> {
         let chunks = std::iter::successors(Some(self.last[slot]), |last| Some(self.pool[last.chunk()].before));
         chunks
@@ -361,7 +365,7 @@ impl<E: Tied> Wheel<E> {
             .flat_map(|last| self.pool[last.chunk()].events[..last.events()].iter())
     }
 
-    /// Whether the event taken last was the first of its bucket.
+    /// Whether the event that was taken last is the first of its bucket.
     #[inline]
     pub fn has_turned(&self) -> bool {
         self.gone == 1
@@ -373,7 +377,8 @@ impl<E: Tied> Wheel<E> {
         self.order[self.gone..].iter().map(|&key| self.at(key).event)
     }
 
-    /// Makes the next bucket with events the current one, unless it begins after `until_ns`.
+    /// Makes the next bucket with events the current one, unless that bucket begins after `until_ns`; returns whether
+    /// it did.
     fn turn_to_next(&mut self, until_ns: Ns) -> bool {
         let near = self.next_occupied();
         let near = near.or_else(|| self.first_coarse().iter().map(|entry| entry.at_ns >> self.shift).min());
@@ -422,7 +427,7 @@ impl<E: Tied> Wheel<E> {
         }
     }
 
-    /// Sorts events with equal words by their ties.
+    /// Sorts the events of the current bucket by their words, and events with equal words by [`Tied::tie`].
     #[cold]
     fn settle_ties(&mut self) {
         let current = &self.current;
@@ -458,7 +463,7 @@ mod tests {
     }
 
     impl Tied for u32 {
-        /// Draws from few values, so that ties occur often.
+        /// Order values of a small set, so that equal ones are frequent.
         fn draw(&self, at_ns: Ns) -> u16 {
             ((self % 3) ^ (at_ns as u32 & 1)) as u16
         }
@@ -477,8 +482,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is inserted, before or while events are removed, is removed in the order of time, then of
-        /// content.
+        /// Events that are inserted before or between removals are removed in the order of time, then of content.
         #[test]
         fn comes_out_in_order(shift in 0u32..=16, crowded: bool, times in prop::collection::vec(0u64..3_000_000, 1..300),
                               later in prop::collection::vec(0u64..200_000, 0..300)) {
@@ -489,7 +493,7 @@ mod tests {
             let mut model = std::collections::BTreeSet::new();
             let mut number = 0u32;
             for &at in &times {
-                // Not in the order of the ties.
+                // Ties are not in the order of insertion.
                 let event = number.reverse_bits();
                 wheel.push(at, event);
                 model.insert((at, event.draw(at), event));
@@ -503,7 +507,7 @@ mod tests {
                 prop_assert_eq!(wheel.first_ns(), first.map_or(u64::MAX, |(at, ..)| at));
                 if let Some(delay) = later.next() {
                     let later = number.reverse_bits();
-                    // What is pushed for now comes after what was taken, whatever it is.
+                    // An event pushed for the present time is ordered after all events taken before.
                     wheel.push(at + delay, later);
                     model.insert((at + delay, later.draw(at + delay), later));
                     number += 1;

@@ -42,7 +42,7 @@ impl PyAnswer {
         self.answer.solver
     }
 
-    /// Number of iterations, in the solver's own unit.
+    /// Number of iterations. The solver defines what one iteration is.
     #[getter]
     fn iterations(&self) -> u64 {
         self.answer.iterations
@@ -54,7 +54,8 @@ impl PyAnswer {
         self.answer.seconds
     }
 
-    /// ``infeasibility``, ``gap``, ``flow_gap`` and ``stationarity``, recomputed from the answer and the case; all relative.
+    /// Relative residuals, recomputed from the answer and the case: ``infeasibility``, ``gap``, ``flow_gap`` and
+    /// ``stationarity``.
     #[getter]
     fn certificate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -125,7 +126,7 @@ impl PyAnswer {
         })
     }
 
-    /// Warnings of the case's reader, one sentence each: edges with a default, flows that cannot send.
+    /// Warnings of the case's reader, one sentence each: edges with a default capacity, flows that cannot send.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.case.notes()

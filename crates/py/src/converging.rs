@@ -28,7 +28,7 @@ pub fn converge(
     answer.or_input_error(py).map(|answer| answer.to_string())
 }
 
-/// Options of the command, whose types it has checked; missing ones get their defaults.
+/// Parses options whose types the command `subak converge` has checked; a missing option has its default.
 fn read(given: &Value) -> ConvergeOptions {
     let default = RoundsPlan::default();
     let number = |key: &str, default: f64| given[key].as_f64().unwrap_or(default);

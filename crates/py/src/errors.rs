@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use subak_core::InputError;
 
-/// The exception `subak.InputError` of an error.
+/// Converts an error to the exception `subak.InputError`.
 pub fn input_error(py: Python<'_>, fault: InputError) -> PyErr {
     let raised = py.import("subak.errors").and_then(|m| m.getattr("InputError")).and_then(|class| {
         let more = fault.more.into_iter().flat_map(InputError::each);
@@ -18,7 +18,7 @@ pub fn input_error(py: Python<'_>, fault: InputError) -> PyErr {
 
 /// Converts the error of a result to `subak.InputError`.
 pub trait OrInputError<T> {
-    /// The value, or the exception.
+    /// Returns the value, or the error as an exception.
     fn or_input_error(self, py: Python<'_>) -> PyResult<T>;
 }
 
@@ -28,7 +28,7 @@ impl<T> OrInputError<T> for Result<T, InputError> {
     }
 }
 
-/// The error in a `subak.InputError`; for another exception, one with its message.
+/// Converts a `subak.InputError` back to its error. Another exception becomes an error with its message.
 pub fn fault_of(py: Python<'_>, error: &PyErr) -> InputError {
     let value = error.value(py);
     let text = |name: &str| value.getattr(name).and_then(|v| v.extract::<String>());

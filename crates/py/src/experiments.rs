@@ -46,7 +46,7 @@ pub fn experiment(
         done.store(ran, Ordering::Relaxed);
         all.store(of, Ordering::Relaxed);
         if cancel.load(Ordering::Relaxed) {
-            // Unwinds the worker without a panic message: an experiment cannot be stopped in another way.
+            // Unwinds the worker without a panic message: there is no other way to stop an experiment.
             std::panic::resume_unwind(Box::new(()));
         }
     };

@@ -17,7 +17,7 @@ use subak_core::{Flow, InputError};
 #[pyclass(subclass, module = "subak._subak", name = "Incremental")]
 pub struct PyIncremental {
     now: subak_solve::Incremental,
-    /// Metric that routes flows without an explicit path.
+    /// Metric of shortest-path routing for flows without an explicit path.
     metric: Metric,
 }
 
@@ -89,8 +89,8 @@ impl PyIncremental {
         Ok(PyAnswer { case, answer })
     }
 
-    /// Repairs the last rates to within `tolerance`; returns the number of flows solved for, the number of rounds,
-    /// and whether it ended in an exact solve.
+    /// Updates the last rates until their error is within `tolerance`. Returns the number of flows solved for, the
+    /// number of rounds, and whether the repair ended in an exact solve of all flows.
     fn repair_within(&mut self, py: Python<'_>, tolerance: f64) -> PyResult<(usize, usize, bool)> {
         let done = py.detach(|| self.now.repair(tolerance)).or_input_error(py)?;
         Ok((done.flows, done.rounds, done.exact))

@@ -11,7 +11,7 @@ pub fn utf8(text: &[u8]) -> Result<&str, InputError> {
     })
 }
 
-/// Text of a file that an input names; errors have the place in the input.
+/// Text of a file that an input names. An error gets its place in the input, not in that file.
 pub fn read(folder: &Path, name: &str) -> Result<String, InputError> {
     subak_lab::read_text(&folder.join(name)).map_err(|fault| {
         let path = fault.file.unwrap_or_default();

@@ -16,6 +16,7 @@ mod remote;
 mod runs;
 mod schemes;
 mod solving;
+mod stepping;
 mod structure;
 mod table;
 mod testbed;
@@ -43,6 +44,7 @@ mod _subak {
         runs::{PySpec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},
         solving::PyCase,
+        stepping::PySimulation,
         structure::PyStructure,
         table::Table,
         watched::{PyWatched, page_files},

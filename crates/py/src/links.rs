@@ -68,8 +68,8 @@ impl SPercLinks {
 
     /// Runs events: update (0), and update of a leaving flow (1), at a position of its path; end of a round at a link
     /// (2); message sent (3); message lost (4: the source sends its last fields again); restart of a flow (5).
-    /// Returns nine floats per event: e, b, a, state, ignore, SumE, NumB, MaxE and MaxE'. The first five are 0 for
-    /// events without an update.
+    /// Returns nine floats per event, with names of the PERC thesis: e, b, a, state, ignore, SumE, NumB, MaxE and
+    /// MaxE'. The first five are 0 for events without an update.
     fn run<'py>(&mut self, py: Python<'py>, events: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = Vec::with_capacity(events.len() / EVENT_BYTES * 72);
         for event in events.chunks_exact(EVENT_BYTES) {

@@ -15,7 +15,7 @@ use subak_core::quantity::rate_bps_from_json;
 use subak_core::{InputError, LinkId, Offsets, Policy, Utility};
 use subak_solve::ned::{AnyUpdate, Cluster, FlowKey, NedIteration, NedMethod, NewFlow, Normalizer, Reciprocal};
 
-/// Number of visits of links by flows between two checks for Ctrl-C.
+/// Work between two checks for Ctrl-C: the number of iterations times the number of flows and links.
 const VISITS: usize = 20_000_000;
 
 /// An iteration in one of the two precisions.
@@ -49,7 +49,8 @@ type Flows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuff
 
 #[pymethods]
 impl PyNed {
-    /// Creates `method` over `network`'s links with all prices 1; `precision` is `single`, `double` or `approximate`.
+    /// Creates the optimizer `method` over `network`'s links with all prices 1; `precision` is `single`, `double` or
+    /// `approximate`.
     #[new]
     fn new(
         py: Python<'_>,

@@ -17,7 +17,7 @@ use subak_core::{Link, NodeId, NodeKind};
 pub struct PyNetwork {
     /// The network.
     pub network: subak_core::Network,
-    /// Metric that routes flows without an explicit path.
+    /// Metric of shortest-path routing for flows without an explicit path.
     pub metric: Metric,
 }
 
@@ -53,7 +53,7 @@ impl PyNetwork {
         self.network.nodes().iter().map(|n| n.name.as_str()).collect()
     }
 
-    /// Warnings of the file's reader, one sentence each: edges with a default, links that are down.
+    /// Warnings of the file's reader, one sentence each: edges with a default capacity, links that are down.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.network.notes()

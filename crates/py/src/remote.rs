@@ -6,7 +6,8 @@ use pyo3::types::{PyBytes, PyIterator};
 use subak_core::InputError;
 use subak_lab::{RemoteTrial, RemoteWorkers, TrialFiles};
 
-/// A function of trial numbers that returns an iterator over their results, and `None` periodically while there is none.
+/// A Python function that accepts trial numbers and returns an iterator over their results. The iterator yields
+/// `None` periodically while no result is ready.
 pub struct Machines(pub Py<PyAny>);
 
 /// Outcome of a trial as a Python tuple: number, table, packets, error, wall time and processor time in seconds.

@@ -27,11 +27,11 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// A checked spec.
 #[pyclass(frozen, module = "subak", name = "Spec")]
-pub struct PySpec(ValidSpec);
+pub struct PySpec(pub ValidSpec);
 
 #[pymethods]
 impl PySpec {
-    /// Reads the spec file `path`; every scheme gets the backend `backend`, if one is given.
+    /// Reads the spec file `path`. If `backend` is set, every scheme runs under this backend.
     #[staticmethod]
     #[pyo3(signature = (path, backend=None, schemes=BTreeMap::new()))]
     fn load(
@@ -66,7 +66,7 @@ impl PySpec {
         &self.0.name
     }
 
-    /// Parses the spec in `json`, with the contents of the files that it names.
+    /// Parses the spec in `json`, with the contents of the files that it names, for a spec from another machine.
     #[staticmethod]
     fn brought(py: Python<'_>, json: &[u8], files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
         py.detach(|| checked(tree(json, PathBuf::new())?.with_files(files))).or_input_error(py).map(PySpec)
@@ -79,7 +79,7 @@ impl PySpec {
         Ok((to_json(self.0.tree())?, files))
     }
 
-    /// Whether some of the trials run on a testbed.
+    /// Whether any trial runs on a testbed.
     fn is_on_hosts(&self) -> bool {
         (0..self.0.len()).any(|trial| self.0.is_on_hosts(trial))
     }
@@ -100,9 +100,9 @@ impl PySpec {
     }
 
     /// Runs the missing trials into `out`: `jobs` concurrent trials on `threads` threads each (0: the default).
-    /// `progress(done, trials, fraction)` is called regularly. `policies` are callables by name. `testbed(request,
-    /// goes_on)` runs trials on hosts, with JSON in and out. `watched` is a live page. `elsewhere` runs the trials on
-    /// other machines. Returns the outcome as JSON.
+    /// `progress(done, trials, fraction)` is called regularly. `policies` are weight policies: callables by name.
+    /// `testbed(request, goes_on)` runs trials on hosts; its request and result are JSON. `watched` is the state of a
+    /// live page. `elsewhere` runs the trials on other machines. Returns the outcome as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
@@ -164,7 +164,7 @@ impl PySpec {
 }
 
 /// Runs `work` on a thread of its own and calls `look` periodically; once `look` raises, sets `cancel` and waits for `work`.
-fn apart<T: Send>(
+pub fn apart<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
     work: impl FnOnce() -> T + Send,
@@ -191,7 +191,7 @@ fn apart<T: Send>(
     Ok(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
-/// The checked spec; its schemes may be classes of Python.
+/// Checks the spec, whose schemes may be Python classes.
 fn checked(spec: subak_lab::Spec) -> Result<ValidSpec, InputError> {
     spec.validate_with(&outside::PythonLoader)
 }
@@ -223,7 +223,8 @@ fn to_json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-/// Converts an error of the lab: a failed file is an unusable path, except for a reader that closed the pipe.
+/// Converts an error of the crate `lab`. A failed file becomes an unusable path, unless the reader of a pipe has
+/// closed it.
 fn run_error(py: Python<'_>, error: Error) -> PyErr {
     let fault = match error {
         Error::File { source, .. } if source.kind() == ErrorKind::BrokenPipe => return source.into(),

@@ -21,7 +21,7 @@ use subak_solve::ned::{NedMethod, NedRun};
 pub struct PyCase {
     /// The problem.
     pub case: Arc<subak_core::Case>,
-    /// Metric that routes later flows without an explicit path.
+    /// Metric of shortest-path routing for later flows without an explicit path.
     pub metric: Metric,
     /// File name for later errors.
     file: Option<String>,
@@ -163,7 +163,7 @@ fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Re
     Ok(FlowColumns::new(columns, paths.map(paths_of).transpose()?))
 }
 
-/// Reads a file of columns that an input names, by Python's reader.
+/// Reads a Parquet or Arrow file that an input names, through the Python module `subak.columns`.
 fn read_columns(folder: &Path, name: &str) -> Result<FlowColumns, InputError> {
     Python::attach(|py| {
         let read = || {

@@ -10,7 +10,7 @@ use subak_core::{IdVec, InputError, LinkId};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{self as solve, Degree};
 
-/// Order in which links become bottlenecks, and their precedence graph.
+/// Order in which links become bottlenecks of a max-min allocation, and their precedence graph (PERC thesis).
 #[pyclass(frozen, subclass, module = "subak._subak", name = "Structure")]
 pub struct PyStructure {
     case: Arc<subak_core::Case>,
@@ -35,7 +35,7 @@ impl PyStructure {
         self.found.frozen_in(self.case.network.links().len())
     }
 
-    /// Rate of each bottleneck's flows per unit of weight.
+    /// Rate of each bottleneck's flows per unit of weight, bit/s; `None` for other links.
     fn levels_bps(&self) -> IdVec<LinkId, Option<f64>> {
         let mut level = IdVec::filled(None, self.case.network.links().len());
         for (part, shares) in self.found.partition.iter().zip(&self.found.shares_bps) {
@@ -55,7 +55,8 @@ fn iterations(of: impl Iterator<Item = Option<usize>>) -> ArrayRef {
 
 #[pymethods]
 impl PyStructure {
-    /// Runs WF^k on `case` with k `1`, `2` or `inf`, without holding the interpreter's lock.
+    /// Runs the water-filling algorithm WF^k (PERC thesis) on `case` with k `1`, `2` or `inf`, without holding the
+    /// interpreter's lock.
     #[new]
     fn new(py: Python<'_>, case: &PyCase, k: &str) -> PyResult<Self> {
         let degree = [Degree::One, Degree::Two, Degree::All].into_iter().find(|degree| degree.name() == k);
@@ -70,19 +71,20 @@ impl PyStructure {
         Ok(PyStructure { case: case.case.clone(), found, freeze_iterations })
     }
 
-    /// Degree k of WF^k: ``"1"``, ``"2"`` or ``"inf"``.
+    /// Degree k of the water-filling algorithm WF^k (PERC thesis): ``"1"``, ``"2"`` or ``"inf"``.
     #[getter]
     fn k(&self) -> &'static str {
         self.found.degree.name()
     }
 
-    /// Number of iterations until every flow has its rate: D for k = 1, W² for 2, W for infinity.
+    /// Number of iterations until every flow has its rate. The PERC thesis names it D for k = 1, W² for 2, W for
+    /// infinity.
     #[getter]
     fn depth(&self) -> usize {
         self.found.depth()
     }
 
-    /// The links removed in each iteration.
+    /// The links that WF^k removes in each iteration.
     #[getter]
     fn partition(&self) -> Vec<Vec<&str>> {
         self.found.partition.iter().map(|part| self.ids(part)).collect()
@@ -94,9 +96,10 @@ impl PyStructure {
         self.ids(&self.found.longest_chain)
     }
 
-    /// One row per link: ``id``, ``capacity_bps``, ``removed_in`` and ``freeze_iteration`` (iterations from 1),
-    /// ``level_bps`` (the rate of its flows per unit of weight). The last three are null for links that are no
-    /// bottleneck.
+    /// One row per link: ``id``, ``capacity_bps``, ``removed_in`` (iteration, from 1, in which WF^k removes the
+    /// link), ``freeze_iteration`` (first iteration in which the link has the lowest rate among links that share a
+    /// flow with it), ``level_bps`` (the rate of its flows per unit of weight). The last three are null for links
+    /// that are no bottleneck.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         let links = self.case.network.links();
@@ -109,7 +112,8 @@ impl PyStructure {
         ])
     }
 
-    /// One row per flow, in the order given: ``id``, ``rate_bps``, ``removed_in``.
+    /// One row per flow, in the order given: ``id``, ``rate_bps``, ``removed_in`` (iteration in which WF^k removes
+    /// its first bottleneck).
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -123,8 +127,8 @@ impl PyStructure {
         })
     }
 
-    /// One row per iteration and remaining link: ``iteration`` (from 1), ``link``, ``share_bps`` (its rate per unit
-    /// of weight).
+    /// One row per iteration and remaining link: ``iteration`` (from 1), ``link``, ``share_bps`` (the link's rate per
+    /// unit of weight).
     #[getter]
     fn shares(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {

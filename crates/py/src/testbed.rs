@@ -11,8 +11,8 @@ use subak_testbed::{Recording, TestbedRequest};
 /// Interval between progress reports, each of which returns whether to continue.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A Python function that carries out a request on a testbed. It takes the request and a [`GoesOn`], and returns a
-/// recording; both documents are JSON.
+/// A Python function that carries out a request on a testbed. Its arguments are the request and a [`GoesOn`]; it
+/// returns a recording. Request and recording are JSON.
 pub struct PyTestbed(pub Py<PyAny>);
 
 /// Callback with the fraction done; returns whether to continue.

@@ -1,4 +1,4 @@
-//! A live view of a run, and the files of its page, which is the allocator's.
+//! State of a run for a live web page, and the page's files. The allocator serves the same page.
 
 use pyo3::prelude::*;
 

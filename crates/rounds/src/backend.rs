@@ -46,7 +46,7 @@ pub struct Conditions {
     pub drop: f64,
     /// Time from which on no messages are lost, ns.
     pub drop_until_ns: Ns,
-    /// Largest base RTT, which links are configured with ([`Port::rtt_ns`]), ns.
+    /// Largest base RTT, ns, passed to the links as [`Port::rtt_ns`].
     pub rtt_ns: Ns,
     /// Seed of jitter, losses and the phases of the links' timers.
     pub seed: u64,
@@ -57,13 +57,13 @@ pub struct Conditions {
 pub struct FlowObservation {
     /// Exact rate, bit/s.
     pub ideal_bps: f64,
-    /// Time of the last update that differed from the exact rate, ns; `None` if there was none.
+    /// Time of the last update whose rate differed from the exact one, ns; `None` if every update was exact.
     pub last_wrong_ns: Option<Ns>,
-    /// The link of that update.
+    /// The link that made this update; `None` for a rate set by the source.
     pub last_wrong_link: Option<LinkId>,
-    /// Rate last assigned to its source, bit/s.
+    /// Rate last assigned to the flow's source, bit/s.
     pub rate_bps: f64,
-    /// Number of updates of its messages.
+    /// Number of updates of the flow's messages.
     pub updates: u64,
 }
 
@@ -145,7 +145,8 @@ pub struct Rounds<S: Scheme> {
     /// Rates assigned to sources, if they are recorded.
     rates: Option<Vec<Assigned>>,
     random: Stream,
-    /// Whether messages carry an allocation for each link; otherwise the rates at the sources are compared.
+    /// Whether messages carry an allocation for each link; otherwise the sources' rates are compared with the exact
+    /// ones.
     allocates: bool,
     updates: u64,
     dropped: u64,
@@ -153,7 +154,8 @@ pub struct Rounds<S: Scheme> {
 }
 
 impl<S: Scheme> Rounds<S> {
-    /// `wires` without flows. Each link starts its timers at a random time, at most one largest base RTT after 0.
+    /// Creates the backend over `wires`, without flows. Each link starts its timers at a random time within the first
+    /// largest base RTT.
     pub fn new(scheme: S, wires: &IdVec<LinkId, Wire>, conditions: Conditions, traced: bool) -> Self {
         let links = wires.iter_enumerated().map(|(link, wire)| {
             let port = Port {
@@ -194,7 +196,7 @@ impl<S: Scheme> Rounds<S> {
         rounds
     }
 
-    /// Adds a flow over `path` that starts at `start_ns`, now or later.
+    /// Adds a flow over `path` that starts at `start_ns`, now or later. Its exact rate is `ideal_bps`.
     pub fn add(&mut self, path: Vec<LinkId>, weight: f64, start_ns: Ns, ideal_bps: f64) -> FlowId {
         let flow = self.flows.next_id();
         let wire = |&l: &LinkId| {
@@ -258,7 +260,7 @@ impl<S: Scheme> Rounds<S> {
     pub fn drops(&self) -> (u64, Option<Ns>) {
         (self.dropped, self.last_drop_ns)
     }
-    /// Time of the last update of a running flow that differed from its exact rate, ns.
+    /// Time of the last update whose rate differed from its flow's exact rate, over the running flows, ns.
     pub fn last_wrong_ns(&self) -> Option<Ns> {
         self.flows.iter().filter(|f| f.running).filter_map(|f| f.seen.last_wrong_ns).max()
     }

@@ -1,4 +1,5 @@
-//! `subak converge`: runs a scheme's control messages on the flows of a case and compares with the exact rates.
+//! `subak converge`: runs a scheme's control messages on the flows of a case and compares their rates with the exact
+//! ones.
 
 use crate::replay::{self, UpdateOrder};
 use crate::run::{ConvergeOutcome, RoundsPlan, run};
@@ -17,10 +18,10 @@ pub struct ConvergeOptions {
     pub order: Option<Value>,
 }
 
-/// Runs `scheme` on `case` and returns the result of `subak converge`. It says whether the rates became and stayed
-/// exact, after how many rounds, and the theoretical bound (`null` if none is known). `rounds` counts as theory does,
-/// from the time when every flow has started and been stable for a round; `rounds_from_start` counts from the first
-/// flow's start.
+/// Runs `scheme` on `case` and returns the result of `subak converge`. The result says whether the rates became and
+/// stayed exact, after how many rounds, and the theoretical bound (`null` if none is known). `rounds` counts as
+/// theory does, from the time when every flow has started and been stable for a round; `rounds_from_start` counts
+/// from the first flow's start.
 ///
 /// A flow with demand 0 sends no messages: its rate is 0.
 pub fn converge(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<Value, InputError> {
@@ -43,7 +44,8 @@ pub fn converge(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<
     Ok(answer)
 }
 
-/// Runs the scheme on the flows that have a path.
+/// Runs the scheme on the flows that have a path. Flows with demand 0 stay out of the run; the result has rate 0 for
+/// them.
 fn converge_carried(case: &Case, scheme: &str, options: &ConvergeOptions) -> Result<Value, InputError> {
     let idle = |f: usize| case.flows.demand_bps()[f] <= 0.0;
     if !(0..case.flows.len()).any(idle) {

@@ -1,5 +1,5 @@
-//! The round-based backend. It runs a scheme's control messages on a fixed set of flows. It compares rates with the
-//! exact ones, and the number of rounds with theoretical bounds (PERC thesis, sections 2.5, 3.3 and 3.4).
+//! The round-based backend runs a scheme's control messages on a fixed set of flows. It compares rates with the exact
+//! ones, and the number of rounds with theoretical bounds (PERC thesis, sections 2.5, 3.3 and 3.4).
 
 pub mod backend;
 pub mod converge;

@@ -17,7 +17,7 @@ pub enum ReplayStep {
     Round,
 }
 
-/// The steps, in order.
+/// The steps of a replay, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateOrder(pub Vec<ReplayStep>);
 
@@ -58,8 +58,8 @@ impl UpdateOrder {
     }
 }
 
-/// Replays `order` under the scheme called `name`. Rounds are counted at their ends; an update counts as in the
-/// middle of its round.
+/// Replays `order` under the scheme called `name`. In the result, a rate that is not exact counts until the end of
+/// the round of its update. In the trace, the time of an update is the middle of its round.
 pub fn run(
     name: &str,
     setup: &Setup,
@@ -113,7 +113,7 @@ impl Visitor for Replay<'_> {
     }
 }
 
-/// The links of a scheme, and each flow's message outside any link.
+/// State of a replay: the state machine of each link, and the message of each flow.
 struct Bench<S: Scheme> {
     io: Io<S>,
     ports: IdVec<LinkId, Port>,

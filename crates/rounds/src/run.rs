@@ -59,8 +59,8 @@ impl Default for RoundsPlan {
     }
 }
 
-/// Result of a run. Times are in rounds since flows and the links' timers have been stable for one round (thesis,
-/// section 3.4.4); 0 if earlier.
+/// Result of a run. Rounds count from the time when flows and the links' timers have been stable for one round (PERC
+/// thesis, section 3.4.4); earlier times are 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvergeOutcome {
     /// Whether the rates became exact and stayed so.
@@ -146,7 +146,7 @@ impl Visitor for RoundsRun<'_> {
     fn visit<S: Scheme>(self, scheme: S) -> ConvergeOutcome {
         let RoundsRun { setup, ideal_bps, plan, round_ns } = self;
         let rounds_ns = |rounds: f64| (rounds * round_ns as f64).round() as Ns;
-        // Every link has started its timers by then: their phases are at most two rounds.
+        // Every link has started its timers by then: within one round, see [`Rounds::new`].
         let first_ns = 3 * round_ns;
         let last_start_ns = first_ns + rounds_ns(plan.stagger_rounds);
         let start_ns = last_start_ns + round_ns;

@@ -5,13 +5,13 @@ use crate::backend::Wire;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, InputError, Link, LinkId, Network, Ns, Policy};
 
-/// Default delay of a link, ns, as in section 3.3.
+/// Default delay of a link, ns, as in section 3.3 of the PERC thesis.
 pub const DELAY_NS: Ns = 10_000;
 
 /// Largest one-way delay of a flow, ns: an hour.
 const LONGEST_NS: Ns = 3_600_000_000_000;
 
-/// Links and flows in the form that the backend runs.
+/// Links and flows in the form that the round-based backend runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The links.
@@ -31,7 +31,7 @@ pub enum CapacityDraw {
     Mixed,
 }
 
-/// A random setup (section 3.3).
+/// A random setup (PERC thesis, section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Random {
     /// Number of links (K).
@@ -76,8 +76,8 @@ impl Random {
 
 impl Setup {
     /// The links and flows of `case`, which must be single-path max-min. A demand becomes a link without delay at the
-    /// head of the flow's path: the virtual link l0 of the thesis (section 4.1). The caller removes flows with demand
-    /// 0.
+    /// head of the flow's path: the virtual link l0 of the PERC thesis (section 4.1). The caller removes flows with
+    /// demand 0.
     pub fn from_case(case: &Case) -> Result<Self, InputError> {
         if case.policy != Policy::MaxMin {
             return Err(InputError::new(
@@ -143,8 +143,8 @@ impl Setup {
     }
 }
 
-/// An error for a flow that this backend cannot run: more links than a hop's number allows, a delay above an hour, or
-/// weights whose sums would lose precision.
+/// An error for a flow that this backend cannot run: more links than the 16-bit number of a hop allows, a delay above
+/// an hour, or weights whose sums would lose precision.
 fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), InputError> {
     let fault = |key: &str, what: String, hint: &str| Err(InputError::new(format!("flows[{f}].{key}"), what, hint));
     if path.len() >= usize::from(u16::MAX) {

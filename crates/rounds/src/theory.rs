@@ -8,11 +8,11 @@ use subak_solve::wfk::{Degree, WaterFilling};
 /// A proven bound on the number of rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// 4 rounds for each iteration of WF1 (theorem 2.6.1).
+    /// 4 rounds for each iteration of the water-filling algorithm WF1 (PERC thesis, theorem 2.6.1).
     FourD,
-    /// 4 rounds for each bottleneck link (section 2.7).
+    /// 4 rounds for each bottleneck link (PERC thesis, section 2.7).
     FourN,
-    /// 6 rounds for each iteration of WF2 (theorem 3.4.4).
+    /// 6 rounds for each iteration of the water-filling algorithm WF2 (PERC thesis, theorem 3.4.4).
     SixW2,
     /// No bound is known.
     None,
@@ -29,7 +29,7 @@ impl Bound {
         }
     }
 
-    /// Degree k of the WF^k whose iterations the bound counts.
+    /// Degree k of the water-filling algorithm WF^k (PERC thesis) whose iterations the bound counts.
     pub fn degree(self) -> Degree {
         match self {
             Bound::FourD => Degree::One,
@@ -38,7 +38,7 @@ impl Bound {
         }
     }
 
-    /// Bound on the rounds, given the iterations at [`Bound::degree`].
+    /// Bound on the rounds, given the result of WF^k at [`Bound::degree`].
     pub fn rounds(self, levels: &WaterFilling) -> Option<f64> {
         match self {
             Bound::FourD => Some(4.0 * levels.count as f64),
@@ -72,14 +72,14 @@ impl Setup {
         (rates.into(), bottleneck.into())
     }
 
-    /// The run of WF^k on this setup.
+    /// Runs the water-filling algorithm WF^k (PERC thesis) on this setup; `degree` is k.
     pub fn levels(&self, degree: Degree) -> WaterFilling {
         WaterFilling::run(&self.capacities_bps(), &self.paths, &self.weights, degree)
     }
 
-    /// The dependency chain that determined the convergence time. It starts at the link that converged last and goes
-    /// back through precedents, at each step to the one that converged last. `link_rounds[l]` is the round in which
-    /// `l` converged.
+    /// The dependency chain that determined the convergence time. The chain starts at the link that converged last
+    /// and goes back, at each step to the precedent that converged last: a link of an earlier iteration on which the
+    /// rate depends. `link_rounds[l]` is the round in which `l` converged.
     pub fn slowest_chain(&self, levels: &WaterFilling, link_rounds: &IdVec<LinkId, f64>) -> Vec<LinkId> {
         let later = |a: &LinkId, b: &LinkId| link_rounds[*a].total_cmp(&link_rounds[*b]).then(b.cmp(a));
         let bottlenecks = (1..=levels.count).flat_map(|n| levels.frozen_in(n));

@@ -10,14 +10,14 @@
 //! After each change, flows marked above the new mu lose their mark, and mu is computed once more. A packet that
 //! arrives with at least mu leaves with mu and a bit set. If it returns with the bit clear, no link limited the flow,
 //! and the next packet requests the maximum again. An old bottleneck must release the flow before a new one can stamp
-//! it, which makes Charny slower than Fair. Rates are per unit of weight, as in the other members.
+//! it, which makes Charny slower than Fair. Rates are per unit of weight, as in the other PERC schemes.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Tie};
 use std::collections::BTreeMap;
 use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{FlowId, InputError, SubflowId};
 
-/// Charny.
+/// Charny's scheme: control packets circle between source and sink under the rule [`Stamped`].
 pub type Charny = Perc<Stamped>;
 
 /// Update rule of Charny.
@@ -29,9 +29,9 @@ pub struct Stamped {
 /// Fields of a control packet, shared by all links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CharnyFields {
-    /// The stamped rate, per unit of weight.
+    /// Stamped rate, bit/s per unit of weight.
     pub rate: f64,
-    /// Whether a link limited the flow on this trip.
+    /// Whether a link limited the flow on the packet's present trip.
     pub limited: bool,
 }
 
@@ -156,11 +156,12 @@ impl Rule for Stamped {
     fn allocated(_fields: &CharnyFields, _hop: u16) -> Option<f64> {
         None
     }
-    /// Size: the rate and Tx_ctrl in 4 bytes each, and two bits.
+    /// Size of the packet's content, bytes: 4 each for the rate and Tx_ctrl (interval of control packets), and two
+    /// bits.
     fn content_bytes(&self, _hops: u16) -> u32 {
         9
     }
-    /// Size of the advertised rate, and of a rate and a mark per flow.
+    /// Size of a link's state, bytes: the advertised rate, and a rate, weight and mark per flow.
     fn state_bytes(link: &CharnyLink) -> usize {
         size_of_val(link) + link.flows.len() * size_of::<((FlowId, SubflowId), CharnyEntry)>()
     }

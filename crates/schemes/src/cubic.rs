@@ -28,7 +28,7 @@ pub struct Cubic {
 struct Constants {
     /// C, segments per cubic second.
     c: f64,
-    /// Fraction of the window after a loss.
+    /// Window after a loss, as a fraction of the window before the loss.
     beta: f64,
     has_fast_convergence: bool,
     is_reno_friendly: bool,
@@ -57,12 +57,12 @@ struct Curve {
     is_after_timeout: bool,
 }
 
-/// Output queue of either type.
+/// Output queue: fair queues under CoDel, or one drop-tail queue.
 #[derive(Debug)]
 pub enum CubicQueue {
     /// Fair queues under CoDel.
     Fair(SfqCodel),
-    /// Drop-tail.
+    /// One drop-tail queue.
     Fifo(Fifo),
 }
 
@@ -152,7 +152,7 @@ impl Scheme for Cubic {
 }
 
 impl Curve {
-    /// Reduces a window of `cwnd` after a loss.
+    /// Restarts the cubic function after a loss at a window of `cwnd` segments.
     fn on_cut(&mut self, law: Constants, cwnd: f64, is_timeout: bool) {
         let gives_way = law.has_fast_convergence && cwnd < self.w_max;
         *self = Curve {
@@ -163,7 +163,7 @@ impl Curve {
         };
     }
 
-    /// Begins congestion avoidance with a window of `cwnd`.
+    /// Begins congestion avoidance with a window of `cwnd` segments.
     fn begin(&mut self, law: Constants, now_ns: Ns, cwnd: f64) {
         self.epoch_ns = Some(now_ns);
         self.w_est = cwnd;
@@ -173,7 +173,7 @@ impl Curve {
         self.k = libm::cbrt((self.w_max - cwnd) / law.c);
     }
 
-    /// W_cubic(t).
+    /// W_cubic(t): window in segments, `t` seconds after congestion avoidance began (RFC 9438, equation 1).
     fn at(&self, law: Constants, t: f64) -> f64 {
         let since = t - self.k;
         law.c * since * since * since + self.w_max
@@ -268,13 +268,13 @@ mod tests {
 
     #[test]
     fn the_cubic_is_back_at_its_old_size_after_k_seconds() {
-        // Equation 2 with W_max = 100 and beta = 0.7: K is the cubic root of 75, 4.217 s.
+        // RFC 9438, equation 2, with W_max = 100 and beta = 0.7: K is the cubic root of 75, 4.217 s.
         let mut curve = Curve::default();
         curve.on_cut(LAW, 100.0, false);
         curve.begin(LAW, 0, 70.0);
         assert!((curve.k - 4.2172).abs() < 1e-4, "{}", curve.k);
         assert!((curve.at(LAW, 0.0) - 70.0).abs() < 1e-9 && (curve.at(LAW, curve.k) - 100.0).abs() < 1e-9);
-        // A second beyond: C segments more.
+        // One second after K, the window is C segments larger.
         assert!((curve.at(LAW, curve.k + 1.0) - 100.4).abs() < 1e-9);
     }
 
@@ -296,9 +296,9 @@ mod tests {
         assert_eq!((curve.k, curve.w_max), (0.0, 70.0));
     }
 
-    /// Mean window over `cycles` losses, one per `1/p` packets, at an RTT of `rtt_s`.
+    /// Mean window in segments over the second half of `cycles` losses, one per `1/p` packets, at an RTT of `rtt_s`.
     fn average_window(p: f64, rtt_s: f64, cycles: u32) -> f64 {
-        // The model behind the equation knows no fast convergence.
+        // Equation 5 of RFC 9438 models CUBIC without fast convergence.
         let law = Constants { has_fast_convergence: false, ..LAW };
         let (mut curve, mut cwnd, mut now, mut sums) = (Curve::default(), 100.0f64, 0.0f64, (0.0, 0.0));
         let rtt_ns = (rtt_s * 1e9) as Ns;
@@ -322,10 +322,10 @@ mod tests {
 
     #[test]
     fn average_windows_are_those_of_the_table() {
-        // RFC 9438, equation 5: 1.054 RTT^0.75 / p^0.75 with C = 0.4. Its table for a round trip of 0.1 s has 187 at a loss
+        // RFC 9438, equation 5: 1.054 RTT^0.75 / p^0.75 with C = 0.4. Its table for an RTT of 0.1 s has 187 at a loss
         // rate of 1e-4, 1054 at 1e-5, 5926 at 1e-6.
         for (p, published) in [(1e-4, 187.0), (1e-5, 1054.0), (1e-6, 5926.0)] {
-            // Cycles come near the equation's only slowly: the cubic is flat there.
+            // The mean window converges slowly to the equation's, because the cubic is flat there.
             let window = average_window(p, 0.1, 3000);
             assert!((window / published - 1.0).abs() < 0.03, "p {p}: {window}, published {published}");
         }
@@ -333,11 +333,11 @@ mod tests {
 
     #[test]
     fn with_short_round_trips_the_window_is_that_of_reno() {
-        // Section 4.3: sqrt(alpha (1 + beta) / (2 (1 - beta)) / p), which is Reno's sqrt(1.5 / p).
+        // RFC 9438, section 4.3: sqrt(alpha (1 + beta) / (2 (1 - beta)) / p), which equals Reno's sqrt(1.5 / p).
         let window = average_window(1e-4, 1e-4, 400);
         let reno = (1.5f64 / 1e-4).sqrt();
         assert!((window / reno - 1.0).abs() < 0.05, "{window}, {reno}");
-        // Without the bound the cubic hardly grows in so short a time.
+        // Without Reno's window as a lower bound, the cubic hardly grows in so short a time.
         let law = Constants { is_reno_friendly: false, ..LAW };
         let mut curve = Curve::default();
         curve.on_cut(law, 100.0, false);

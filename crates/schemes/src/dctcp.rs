@@ -27,7 +27,7 @@ pub struct Dctcp {
     lossless: Option<Lossless>,
 }
 
-/// A sender's state, one per subflow.
+/// Sender of a flow: a window and alpha per subflow.
 #[derive(Debug, Clone)]
 pub struct DctcpSource {
     g: f64,

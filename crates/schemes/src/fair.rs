@@ -1,7 +1,8 @@
 //! Fair: local max-min rates at every link, from a table of the flows' limit rates (PERC thesis, section 2.2,
 //! Algorithms 1 and 2).
 //!
-//! Weighted: limit rates are per unit of weight, and a link shares by weight. An initial bottleneck rate acts as no limit.
+//! Limit rates are per unit of weight, and a link divides its capacity by weight. A bottleneck rate that a link has not
+//! computed yet is infinite, and so limits no flow.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule};
 use std::collections::HashMap;
@@ -16,16 +17,16 @@ pub type Fair = Perc<LocalMaxMin>;
 #[derive(Debug, Clone)]
 pub struct LocalMaxMin;
 
-/// Field of a control packet for one link (table 2.2), per unit of weight.
+/// Field of a control packet for one link (PERC thesis, table 2.2), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FairField {
-    /// Allocation.
+    /// Allocation, bit/s per unit of weight.
     pub a: f64,
-    /// Bottleneck rate.
+    /// Bottleneck rate, bit/s per unit of weight.
     pub b: f64,
 }
 
-/// A flow's subflow.
+/// Key of a subflow at a link: the flow, and the subflow's number in it.
 type SubflowKey = (FlowId, SubflowId);
 
 /// Entry of one flow at a link.
@@ -41,12 +42,12 @@ struct FairEntry {
 pub struct FairLink {
     capacity_bps: f64,
     limit: HashMap<SubflowKey, f64>,
-    /// The same entries in increasing order of the limit rate.
+    /// The entries of `limit` with their weights, in increasing order of the limit rate.
     sorted: Vec<FairEntry>,
 }
 
 impl FairLink {
-    /// The limit rate stored for a flow.
+    /// Limit rate stored for subflow 0 of `flow`, bit/s per unit of weight.
     pub fn limit(&self, flow: FlowId) -> Option<f64> {
         self.limit.get(&(flow, SubflowId(0))).copied()
     }
@@ -70,7 +71,8 @@ impl FairLink {
         }
     }
 
-    /// Algorithm 1: the local max-min rate of a flow of `weight` without a limit, given the stored limits.
+    /// Algorithm 1 of the PERC thesis: local max-min rate of an unlimited flow of `weight`, given the other flows'
+    /// limit rates; bit/s per unit of weight.
     fn local_rate(&self, weight: f64) -> f64 {
         let mut weight_b = weight + self.sorted.iter().map(|entry| entry.weight).sum::<f64>();
         let mut left = self.capacity_bps;
@@ -101,7 +103,7 @@ impl Rule for LocalMaxMin {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// Fields of the links, followed by that of the virtual link.
+    /// One field per link, then the field of a virtual link whose capacity is the flow's demand.
     type Fields = Vec<FairField>;
     type Link = FairLink;
 
@@ -149,11 +151,12 @@ impl Rule for LocalMaxMin {
     fn allocated(fields: &Vec<FairField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
-    /// Size: 4 bytes each for a and b per link, 4 bytes for Tx_ctrl, one bit for FIN.
+    /// Size of the packet's content, bytes: 4 each for a and b of each link, 4 for Tx_ctrl (interval of control
+    /// packets), and one bit for FIN (teardown).
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 64 + 33).div_ceil(8)
     }
-    /// Size of a limit rate per flow.
+    /// Size of a link's state, bytes: a limit rate per flow in a map, and again in a sorted list.
     fn state_bytes(link: &FairLink) -> usize {
         size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(SubflowKey, f64)>()
     }

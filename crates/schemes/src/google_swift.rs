@@ -23,8 +23,9 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Default of `base_target`: a multiple of the base RTT, and a minimum, ns.
+/// Default of `base_target`, as a multiple of the base RTT.
 const BASE_RTTS: f64 = 1.25;
+/// Minimum of the default of `base_target`, ns.
 const BASE_NS: f64 = 25e3;
 
 /// The scheme Swift (Google).
@@ -36,8 +37,9 @@ pub struct GoogleSwift {
     base_target_ns: f64,
     hop_scale_ns: f64,
     fs_range_ns: f64,
-    /// Constants a and b of the flow scaling, ns.
+    /// Constant a of the target's term for small windows (Swift, algorithm 1), ns.
     a_ns: f64,
+    /// Constant b of the target's term for small windows (Swift, algorithm 1), ns.
     b_ns: f64,
     initial: f64,
     min_cwnd: f64,
@@ -58,7 +60,7 @@ pub struct GoogleSwiftSource {
 #[derive(Debug, Clone, Copy)]
 struct SwiftWindow {
     cwnd: f64,
-    /// Target RTT without the term for small windows, ns.
+    /// Target RTT without the term that grows for small windows, ns.
     target_ns: f64,
     rtt_ns: Ns,
     decreased_ns: Option<Ns>,
@@ -181,7 +183,7 @@ impl GoogleSwift {
         SwiftWindow { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
     }
 
-    /// Target RTT, ns.
+    /// Target RTT for the present window, ns.
     fn target_ns(&self, window: &SwiftWindow) -> f64 {
         let flows_ns = (self.a_ns / window.cwnd.sqrt() + self.b_ns).clamp(0.0, self.fs_range_ns);
         window.target_ns + flows_ns
@@ -193,7 +195,7 @@ impl SwiftWindow {
         self.decreased_ns.is_none_or(|at_ns| now_ns >= at_ns + self.rtt_ns)
     }
 
-    /// Multiplies the window by `factor`, and records the time.
+    /// Multiplies the window by `factor`, unless it was reduced within the last RTT.
     fn cut(&mut self, scheme: &GoogleSwift, now_ns: Ns, factor: f64) {
         if self.may_decrease(now_ns) {
             self.set(scheme, now_ns, self.cwnd * factor);
@@ -278,9 +280,9 @@ mod tests {
     fn the_target_grows_with_hops_and_as_the_window_shrinks() {
         let swift = scheme(serde_json::json!({}));
         let target_us = |cwnd: f64| swift.target_ns(&window(cwnd)) / 1e3;
-        // 25 us and four links; nothing more from 100 packets on.
+        // 25 us, and 1 us for each of four links; no flow term from 100 packets on.
         assert!((target_us(100.0) - 29.0).abs() < 1e-9 && (target_us(400.0) - 29.0).abs() < 1e-9);
-        // All of fs_range at 0.1 packets and below.
+        // The flow term is all of fs_range at 0.1 packets and below.
         assert!((target_us(0.1) - 129.0).abs() < 1e-9 && (target_us(0.01) - 129.0).abs() < 1e-9);
         // a = 100 / (sqrt(10) - 0.1) = 32.65, b = -3.265: 29.39 at one packet, 4.90 at 16.
         assert!((target_us(1.0) - 58.390).abs() < 1e-3 && (target_us(16.0) - 33.898).abs() < 1e-3);
@@ -305,7 +307,7 @@ mod tests {
         assert!((w.cwnd - 78.0).abs() < 1e-9);
         w.on_ack(&swift, 139 * US, 1.0, 40 * US);
         assert!((w.cwnd - 78.0).abs() < 1e-9, "not again within a round trip");
-        // A very long round trip takes half at most.
+        // Even a very long RTT cuts the window by half at most.
         w.on_ack(&swift, 2000 * US, 1.0, 1000 * US);
         assert!((w.cwnd - 39.0).abs() < 1e-9);
     }
@@ -322,7 +324,7 @@ mod tests {
         assert!((w.cwnd - 2.0).abs() < 1e-9);
         w.on_loss(&swift, 5001 * US, true);
         assert!((w.cwnd - 0.001).abs() < 1e-12);
-        // An acknowledgement begins the count anew.
+        // An ACK resets the count of timeouts.
         w.on_ack(&swift, 9000 * US, 1.0, 20 * US);
         assert_eq!(w.timeouts, 0);
     }

@@ -28,12 +28,13 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 /// Largest number of telemetry records in a packet; links beyond these are not measured.
 pub const MAX_HOPS: usize = 8;
 
-/// Number of flows for which W_AI fits between eta and 1: gives 80 bytes at the paper's 100 Gb/s and 13 us.
+/// Number of flows whose additive steps W_AI together fill the gap from eta to 1. At HPCC's 100 Gb/s and 13 us, W_AI is
+/// then 80 bytes.
 const FLOWS: f64 = 100.0;
-/// Ratio of base RTTs above which a single T for all flows is doubtful.
+/// Ratio of T to the smallest base RTT above which a warning says that one T does not suit all flows.
 const MOST_TIMES: f64 = 10.0;
 
-/// Values of the simulator's run.py, relative to its line rate of 100 Gb/s.
+/// Values of run.py in HPCC's released simulator; rates are fractions of its line rate, 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -63,13 +64,13 @@ pub struct Hpcc {
     rdma: Rdma,
 }
 
-/// INT record of a link. Time and bytes sent wrap around.
+/// INT record of a link: time of departure, bytes sent so far, queue length and rate. Time and bytes sent wrap around.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Record {
     at_ns: u32,
     sent_bytes: u32,
     queued_bytes: u32,
-    /// B, bytes per ns.
+    /// Rate of the link, bytes per ns (B in the paper).
     bytes_per_ns: f32,
 }
 
@@ -78,17 +79,17 @@ pub struct Record {
 pub struct HpccTelemetry {
     links: [Record; MAX_HOPS],
     hops: u8,
-    /// Identity of the links after the first, in their order ([`onto`]).
+    /// Hash of the links after the first, in their order ([`onto`]).
     path: u32,
 }
 
-/// Identity of a path extended by `link`.
+/// Hash of a path whose hash was `path`, extended by `link`.
 #[inline]
 fn onto(path: u32, link: LinkId) -> u32 {
     mix(u64::from(path) << 32 | u64::from(link.0)) as u32
 }
 
-/// Identity of the path over `links`, as packets return it.
+/// Hash of the path over `links`, as packets accumulate it: without the first link.
 fn identity(links: &[LinkId]) -> u32 {
     links.iter().skip(1).fold(0, |path, &link| onto(path, link))
 }
@@ -106,17 +107,17 @@ pub struct HpccSource {
 #[derive(Debug, Clone)]
 struct HpccSubflow {
     t_ns: f64,
-    /// Largest window, bytes on the wire (as all windows here): line rate times T.
+    /// Largest window, line rate times T: like all windows here, in bytes on the wire.
     most: f64,
     w_ai: f64,
     /// Reference window W_c, bytes.
     reference: f64,
     stage: u32,
-    /// U, normalized bytes in flight.
+    /// U: largest ratio of bytes in flight to BDP of the path's links, averaged over T.
     in_flight: f64,
-    /// Number of the first segment whose ACK updates the reference window.
+    /// Number of the first segment whose ACK updates the reference window again.
     update_from: u32,
-    /// Identity of its path.
+    /// Hash of the subflow's path.
     path: u32,
     before: HpccTelemetry,
 }
@@ -237,7 +238,7 @@ impl Scheme for Hpcc {
 
 impl Hpcc {
     fn subflow(&self, t_ns: Ns, path: &PathInfo, links: &[LinkId]) -> HpccSubflow {
-        // A path whose base RTT exceeds T could never be filled.
+        // A window of T would not fill a path whose base RTT exceeds T.
         let t_ns = if self.t_ns > 0 { t_ns } else { t_ns.max(path.base_rtt_ns) } as f64;
         let most = path.line_rate_bps / 8e9 * t_ns;
         let w_ai = match self.w_ai_bytes > 0.0 {
@@ -283,11 +284,11 @@ impl Hop<Hpcc> for Stamper {
     }
 }
 
-/// Bytes of the largest packet of any network.
+/// Upper bound of a packet's size, bytes.
 const MOST_PACKET_BYTES: f64 = 65_536.0;
 
 impl HpccSubflow {
-    /// MeasureInflight of algorithm 1: computes U from the telemetry of this ACK and of the previous one.
+    /// Computes U from the telemetry of this ACK and of the previous one (HPCC, algorithm 1, MeasureInflight).
     fn measure(&mut self, now: &HpccTelemetry) {
         let (mut u, mut tau) = (0.0, self.t_ns);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
@@ -297,7 +298,7 @@ impl HpccSubflow {
                 continue;
             }
             let sent = f64::from(now.sent_bytes.wrapping_sub(before.sent_bytes));
-            // A switch that starts again counts from 0.
+            // A restarted switch counts from 0.
             if sent > 2.0 * passed_ns * rate.max(f64::from(before.bytes_per_ns)) + MOST_PACKET_BYTES {
                 continue;
             }
@@ -311,7 +312,7 @@ impl HpccSubflow {
         self.in_flight += weight * (u - self.in_flight);
     }
 
-    /// ComputeWind of algorithm 1; `updates` the reference window once per RTT.
+    /// The window in bytes (HPCC, algorithm 1, ComputeWind). With `updates`, also sets the reference window to it.
     fn window(&mut self, scheme: &Hpcc, updates: bool) -> f64 {
         let overloaded = self.in_flight >= scheme.eta || self.stage >= scheme.max_stage;
         let window = match overloaded {
@@ -326,7 +327,8 @@ impl HpccSubflow {
         window
     }
 
-    /// The congestion window after an ACK, bytes; `None` for the first ACK, which has none to compare with.
+    /// The congestion window after an ACK, bytes. `None` if the ACK is of another path, or if there is no earlier
+    /// telemetry to compare with.
     fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<HpccTelemetry>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;
@@ -428,7 +430,7 @@ mod tests {
     fn in_flight_is_queue_and_rate_over_a_whole_round_trip() {
         let (scheme, mut s) = subflow(serde_json::json!({}));
         assert_eq!(s.on_ack(&scheme, &ack(0, 10, seen(u32::MAX - 5000, 4_294_900_000, 65_000))), None);
-        // The link sent at its rate for T, across both wraps, and at least 40% of B T waited: U is 1.4.
+        // The link sent at its rate for T, across both wraps, and its queue was at least 40% of B T: U is 1.4.
         let sent = 4_294_900_000u32.wrapping_add(162_500);
         let window = s.on_ack(&scheme, &ack(10, 20, seen(7999, sent, 70_000))).unwrap();
         assert!((s.in_flight - 1.4).abs() < 1e-6, "{}", s.in_flight);

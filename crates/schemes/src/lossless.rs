@@ -117,16 +117,16 @@ pub const ACKS: Param = Param::choice(
 /// Links at which ACKs have priority over data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acks {
-    /// At no link.
+    /// ACKs have priority at no link.
     BehindData,
-    /// At their own host's link. Pauses of data also stop them.
+    /// ACKs have priority at their own host's link. Pauses of data also stop them.
     FirstAtNic,
-    /// At all links; pauses of data do not stop them.
+    /// ACKs have priority at all links, and pauses of data do not stop them.
     First,
 }
 
 impl Acks {
-    /// The value of [`ACKS`].
+    /// Reads the parameter `acks`.
     fn of(params: &Params) -> Acks {
         match params.word("acks") {
             "first-at-nic" => Acks::FirstAtNic,
@@ -150,9 +150,9 @@ pub struct Rdma {
     pub recovery: Recovery,
     /// Priority of ACKs over data.
     pub acks: Acks,
-    /// Resolution of times on the wire.
+    /// Resolution of packet times on links.
     pub clock: Clock,
-    /// Pacing by NICs.
+    /// Way in which NICs apply new pacing rates and set timers.
     pub pacing: Pacing,
 }
 
@@ -173,7 +173,8 @@ impl Rdma {
     }
 }
 
-/// Network traits of a scheme with a field `rdma`. NICs pace and serve flows round robin.
+/// Methods of `Scheme` for a scheme with a field `rdma`: a lossless network whose NICs pace flows and serve them round
+/// robin.
 macro_rules! network {
     () => {
         fn lossless(&self) -> Option<subak_core::scheme::Lossless> {
@@ -218,7 +219,7 @@ pub fn read(params: &Params) -> Result<Option<Lossless>, InputError> {
     }))
 }
 
-/// Loss recovery by [`RECOVERY`] and [`RTO_MIN`].
+/// Loss recovery that the parameters [`RECOVERY`] and [`RTO_MIN`] select.
 fn recovery(params: &Params) -> Recovery {
     let go_back = params.word("recovery") == "go-back-n";
     let rto_min_ns = params.ns("rto_min");

@@ -42,7 +42,7 @@ macro_rules! parts {
         );)*
         parts!(@transports $transports);
 
-        /// All valid pairs.
+        /// All valid pairs of an optimizer and a transport.
         #[allow(clippy::vec_init_then_push, reason = "which pairs there are, the lists decide")]
         pub(crate) fn all_pairs() -> Vec<subak_core::scheme::Info> {
             let mut pairs = Vec::new();

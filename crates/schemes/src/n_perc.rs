@@ -1,7 +1,7 @@
 //! n-PERC: the naive algorithm without per-flow state (PERC thesis, section 3.1, Algorithm 4).
 //!
-//! It is s-PERC without MaxE: every bottleneck rate is propagated, even if too low, so that no bound on convergence
-//! is known. Weights are handled as in s-PERC.
+//! It is s-PERC without MaxE, the link's bound that keeps bottleneck rates that are too low from spreading. No bound on
+//! convergence is known. Weights are handled as in s-PERC.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
@@ -16,12 +16,12 @@ pub struct Naive {
     tie: Tie,
 }
 
-/// Field of a control packet for one link (table 3.1), per unit of weight.
+/// Field of a control packet for one link (PERC thesis, table 3.1), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NPercField {
-    /// Allocation.
+    /// Allocation, bit/s per unit of weight.
     pub a: f64,
-    /// Bottleneck rate.
+    /// Bottleneck rate, bit/s per unit of weight.
     pub b: f64,
     /// Whether the flow is bottlenecked at this link (s = B).
     pub bottlenecked: bool,
@@ -40,7 +40,8 @@ pub struct NPercLink {
 }
 
 impl NPercLink {
-    /// SumE, bit/s, and NumB.
+    /// SumE, the allocations of flows bottlenecked at other links, bit/s; and NumB, the weights of flows bottlenecked
+    /// here.
     pub fn sums(&self) -> (f64, f64) {
         (self.sums.sum_e(&self.scale), self.sums.num_b(&self.scale))
     }
@@ -60,7 +61,7 @@ impl Rule for Naive {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
-    /// Fields of the links, followed by that of the virtual link.
+    /// One field per link, then the field of a virtual link whose capacity is the flow's demand.
     type Fields = Vec<NPercField>;
     type Link = NPercLink;
 
@@ -116,7 +117,8 @@ impl Rule for Naive {
     fn allocated(fields: &Vec<NPercField>, hop: u16) -> Option<f64> {
         Some(fields[usize::from(hop)].a)
     }
-    /// Size: per link 4 bytes each for a and b and one bit for s; 4 bytes for Tx_ctrl; one bit for FIN.
+    /// Size of the packet's content, bytes: for each link 4 each for a and b, and one bit for s; 4 for Tx_ctrl
+    /// (interval of control packets); one bit for FIN (teardown).
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 65 + 33).div_ceil(8)
     }

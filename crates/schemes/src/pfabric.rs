@@ -2,8 +2,8 @@
 //! at line rate (Alizadeh et al., SIGCOMM 2013, sections 4.2 and 4.3).
 //!
 //! The sender is a simplified TCP. The initial window is a BDP. Losses are detected only by a constant RTO of a few
-//! RTTs, after which the window restarts from one packet. After five consecutive RTOs it stops sending data. It then
-//! sends a probe (a header only) once per RTO, until one is answered.
+//! RTTs, after which the window restarts from one packet. After five consecutive RTOs the sender stops sending data. It
+//! then sends a probe (a header only) once per RTO, until one is answered.
 //!
 //! The paper sprays packets over all paths; here a flow keeps its assigned paths. ACKs and probes have 0 remaining
 //! bytes, and thus the highest priority.
@@ -19,8 +19,9 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Size of a probe on the wire, bytes.
 const PROBE_BYTES: u32 = 64;
-/// Default RTO: a multiple of the base RTT, and a minimum, ns.
+/// Default RTO, as a multiple of the base RTT.
 const RTO_RTTS: u32 = 3;
+/// Minimum of the default RTO, ns.
 const RTO_NS: Ns = 45_000;
 
 /// Priority queues by remaining bytes, and senders that start at line rate.
@@ -37,7 +38,7 @@ pub struct PFabric {
 pub struct Remaining(u32);
 
 impl Remaining {
-    /// The value for `bytes`.
+    /// The field for a flow with `bytes` remaining.
     pub fn of(bytes: u64) -> Self {
         Remaining(bytes.min(u64::from(u32::MAX)) as u32)
     }
@@ -98,7 +99,7 @@ impl Scheme for PFabric {
     type Hop = ();
     type Sink = PFabricSink;
 
-    /// Cost: each flow has a constant RTO.
+    /// Simulation cost, with one constant RTO timer per flow.
     fn work(&self, load: &Load) -> SimulationCost {
         let rto_s = match self.rto_ns {
             0 => (f64::from(RTO_RTTS) * load.rtt_s).max(RTO_NS as f64 * 1e-9),
@@ -206,7 +207,7 @@ impl PFabricSource {
         io.timer(k.into(), io.now_ns + s.rto_ns);
     }
 
-    /// Handles any reply.
+    /// Handles an ACK, or the reply to a probe.
     fn heard(&mut self, k: SubflowId) {
         let s = &mut self.subflows[k];
         s.timeouts = 0;
@@ -267,7 +268,7 @@ impl Source<PFabric> for PFabricSource {
     }
 }
 
-/// The receiver.
+/// Receiver: ACKs data, and returns probes.
 #[derive(Debug, Clone, Copy)]
 pub struct PFabricSink;
 

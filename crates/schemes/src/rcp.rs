@@ -25,7 +25,7 @@ use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
 /// Size of a request or probe on the wire, bytes.
 const PROBE_BYTES: u32 = 64;
-/// Default of the minimum time between two requests, ns.
+/// Minimum of the default time between two requests, ns.
 const PROBE_NS: f64 = 100e3;
 
 /// One offered rate per link, with the parameters of RCP.
@@ -79,19 +79,20 @@ struct RcpSubflow {
     probe_ns: Ns,
 }
 
-/// Rate that a link offers, and the measurements by which it is adjusted.
+/// Link: the rate that it offers, and the measurements by which it adjusts the rate.
 #[derive(Debug, Clone)]
 pub struct RcpHop {
     scheme: Rcp,
     capacity_bps: f64,
     rate_bps: f64,
-    /// Average RTT d, ns.
+    /// Moving average d of the RTTs that packets carry, ns.
     rtt_ns: f64,
-    /// Interval T, ns.
+    /// Interval T between two adjustments of the rate, ns.
     interval_ns: f64,
     arrived_bytes: u64,
-    /// Bytes of packets that carry an RTT, and the sum of bytes times RTTs.
+    /// Bytes of packets that carry an RTT, since the last adjustment of the rate.
     told_bytes: f64,
+    /// Sum of bytes times RTT of these packets, bytes times ns.
     told_byte_ns: f64,
 }
 
@@ -137,7 +138,7 @@ impl Scheme for Rcp {
     type Hop = RcpHop;
     type Sink = RcpSink;
 
-    /// Cost: each sender checks once per interval whether to send a request.
+    /// Simulation cost, with one timer per sender that checks whether to send a request.
     fn work(&self, load: &Load) -> SimulationCost {
         let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
         SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(1.45) }
@@ -201,7 +202,7 @@ impl Rcp {
 }
 
 impl RcpHop {
-    /// The present rate, bit/s.
+    /// Rate that the link offers at present, bit/s.
     pub fn rate_bps(&self) -> f64 {
         self.rate_bps
     }
@@ -361,11 +362,11 @@ mod tests {
     fn the_rate_follows_the_equation() {
         let mut hop = hop();
         assert_eq!(hop.rate_bps(), 5e9);
-        // Half the capacity arrives, nothing waits: R (1 + 0.4 * 0.5).
+        // Half the capacity arrives, and the queue is empty: R (1 + 0.4 * 0.5).
         hop.saw(7500, &RcpHeader { rate_bps: 0.0, rtt_ns: 12_000 });
         hop.correct(0);
         assert!((hop.rate_bps() - 6e9).abs() < 1.0, "{}", hop.rate_bps());
-        // All of it arrives and a bandwidth-delay product waits: R (1 - 0.2).
+        // All of the capacity arrives, and the queue is one BDP: R (1 - 0.2).
         hop.saw(15_000, &RcpHeader { rate_bps: 0.0, rtt_ns: 12_000 });
         hop.correct(15_000);
         assert!((hop.rate_bps() - 4.8e9).abs() < 1.0, "{}", hop.rate_bps());

@@ -10,17 +10,18 @@ use std::sync::LazyLock;
 use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Utilities};
 use subak_core::{InputError, Nic};
 
-/// Parameters as in a spec.
+/// Parameters of a scheme as a spec sets them.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
 
 /// A generic operation on a scheme chosen by name (visitor).
 pub trait Visitor {
-    /// The result.
+    /// Result of the visit.
     type Out;
-    /// Whether only schemes with control messages are visited. For this visitor the others are not compiled, and are
-    /// errors.
+    /// Whether the visitor accepts only schemes that work by control messages. Other schemes are refused, and no code
+    /// is compiled for them.
     const CONTROL_ONLY: bool = false;
-    /// Whether it runs the scheme's machines: others only ask the scheme, and may be answered by one that was asked before.
+    /// Whether the visitor runs the scheme's state machines. If not, it only reads the scheme's properties, and the
+    /// instance may have been visited before.
     const RUNS: bool = false;
     /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
@@ -44,10 +45,10 @@ fn nic_of(chosen: Chosen, given: &GivenParams) -> Result<Option<Nic>, InputError
     with_scheme(chosen, given, OwnNic)
 }
 
-/// A pair with a name of its own, as in its paper.
+/// A pair of an optimizer and a transport that has a name, as in its paper.
 #[derive(Debug, Clone, Copy)]
 pub struct PairPreset {
-    /// Its name.
+    /// Name of the pair.
     pub name: &'static str,
     /// Name of the optimizer.
     pub optimizer: &'static str,
@@ -57,7 +58,7 @@ pub struct PairPreset {
     pub paper: &'static str,
 }
 
-/// Pairs that have names in papers.
+/// Pairs of an optimizer and a transport that have names in papers.
 pub const PRESETS: &[PairPreset] = &[
     PairPreset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
     PairPreset {
@@ -113,7 +114,7 @@ pub(crate) const fn times(name: &str) -> usize {
     count
 }
 
-/// Number of `parts` with the name `name`.
+/// Number of optimizers or transports in `parts` with the name `name`.
 pub(crate) const fn times_part(parts: &[Part], name: &str) -> usize {
     let (mut count, mut k) = (0, 0);
     while k < parts.len() {
@@ -150,7 +151,7 @@ pub(crate) fn visit_pair<S: Scheme, V: Visitor>(
     Ok(visitor.visit(S::new(&Params::resolve(info, given)?)?))
 }
 
-/// A pair whose optimizer outputs rates and whose transport accepts weights.
+/// Visits a pair whose optimizer outputs rates and whose transport accepts weights.
 pub(crate) fn visit_as_weights<O, F: Transport<Wish = Weight>, V: Visitor>(
     info: &Info,
     given: &GivenParams,
@@ -172,7 +173,7 @@ pub(crate) fn no_control(name: &str) -> InputError {
     InputError::new("scheme", what, format!("choose one of: {}", known.join(", ")))
 }
 
-/// Metadata of a composed scheme.
+/// Description of the pair of optimizer `O` and transport `F`.
 pub fn pair<O: Optimizer, F: Transport>() -> Info {
     let (o, f) = (O::PART, F::PART);
     let goal = match (o.goal, f.goal) {
@@ -202,7 +203,7 @@ fn leak(text: String) -> &'static str {
     text.leak()
 }
 
-/// Parameters of both parts; a common one is listed once, with both descriptions.
+/// Parameters of an optimizer and a transport; a common one is listed once, with both descriptions.
 fn joined(optimizer: &[Param], transport: &[Param]) -> Vec<Param> {
     let mut all = transport.to_vec();
     for param in optimizer {
@@ -217,7 +218,7 @@ fn joined(optimizer: &[Param], transport: &[Param]) -> Vec<Param> {
 static PAIRS: LazyLock<Vec<Info>> =
     LazyLock::new(|| all_pairs().into_iter().filter(|info| serves_any(info.goal)).collect());
 
-/// Whether the scheme supports any policy.
+/// Whether a scheme with this goal supports at least one policy.
 fn serves_any(goal: Goal) -> bool {
     !matches!(goal, Goal::Utility(some) if some == Utilities::NONE)
 }
@@ -264,12 +265,12 @@ pub fn find(name: &str) -> Result<&'static Info, InputError> {
     }
 }
 
-/// A scheme of the registry by its name, or one from outside.
+/// A scheme of the registry, or a user-supplied one.
 #[derive(Debug, Clone, Copy)]
 pub enum Chosen<'a> {
-    /// Of the registry.
+    /// Name of a scheme of the registry.
     Named(&'a str),
-    /// From outside.
+    /// A user-supplied scheme.
     Foreign(&'a dyn Definition),
 }
 
@@ -313,7 +314,8 @@ pub(crate) fn unknown(name: &str) -> InputError {
     subak_core::document::unknown_word(name, "scheme", &known).below("name")
 }
 
-/// Whether the transport accepts the optimizer's output: a rate is a weight too, but a weight is no rate.
+/// Whether the transport accepts the optimizer's output. Target rates can serve as weights, but weights cannot serve as
+/// rates.
 pub fn fits(optimizer: &str, transport: &str) -> bool {
     let (says, takes) = (kind_of_optimizer(optimizer), kind_of_transport(transport));
     says.is_some() && (says == takes || says == Some(Rate::KIND) && takes == Some(Weight::KIND))

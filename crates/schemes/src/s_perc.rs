@@ -1,14 +1,14 @@
 //! s-PERC: exact weighted max-min without per-flow state at links (PERC thesis, section 3.2, Algorithms 5 and 6).
 //!
-//! A link stores three values. SumE is the sum of the allocations of flows bottlenecked elsewhere, and NumB the
-//! weight of those bottlenecked here. MaxE is an upper bound on the largest allocation of a flow bottlenecked
-//! elsewhere. Every round it is reset to the maximum over this round, MaxE'. Its bottleneck rate is b = (C - SumE) /
-//! NumB, propagated only if it is at least MaxE.
+//! A link stores three values. SumE is the sum of the allocations of flows bottlenecked elsewhere, and NumB the weight
+//! of those bottlenecked here. MaxE is an upper bound on the largest allocation of a flow bottlenecked elsewhere. At
+//! the end of each round it is set to the maximum over this round, MaxE'. The link's bottleneck rate is b = (C - SumE)
+//! / NumB, propagated to other links only if it is at least MaxE.
 //!
 //! Weighted: rates in the packet are per unit of weight, NumB counts weight, SumE the weighted allocations. With all
-//! weights 1 this is the thesis' algorithm, except for ties within a relative 1e-9 and sums in fixed point. MaxE is
-//! used as of before this packet. The comparisons b <= e and b < MaxE are done by multiplication, as in section 4.1,
-//! so that they are exact even if the division is approximate.
+//! weights 1 this is the thesis' algorithm, except for ties within a relative 1e-9 and sums in fixed point. A packet is
+//! compared with MaxE before its own allocation is added. The comparisons b <= e and b < MaxE are done by
+//! multiplication, as in section 4.1, so that they are exact even if the division is approximate.
 //!
 //! With `compact` the packet carries only the least propagated rate and its link (section 4.1, "Control packet
 //! size").
@@ -32,7 +32,7 @@ pub struct Stateless {
     compact: bool,
 }
 
-/// Field of a control packet for one link (table 3.2).
+/// Field of a control packet for one link (PERC thesis, table 3.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SPercField {
     /// Allocation, per unit of weight.
@@ -57,7 +57,7 @@ pub struct SPercFields {
     pub links: Vec<SPercField>,
     /// With `compact`: smallest propagated rate and its hop, in place of the links' rates and ignore bits.
     pub least: Option<(f64, u16)>,
-    /// Rate of the virtual link (b\[l0\]), per unit of weight.
+    /// b\[l0\]: rate of the virtual link for the flow's demand, per unit of weight.
     pub own: f64,
 }
 
@@ -68,7 +68,8 @@ impl SPercFields {
         SPercFields { links, least: compact.then_some((f64::INFINITY, 0)), own: f64::INFINITY }
     }
 
-    /// Line 9: the smallest rate that any link except the `hop`-th propagates, including the virtual link.
+    /// The smallest rate that any link except the `hop`-th propagates, including the virtual link (PERC thesis,
+    /// Algorithm 6, line 9).
     #[inline]
     pub fn limit_rate(&self, hop: u16) -> f64 {
         let others = match self.least {
@@ -79,7 +80,7 @@ impl SPercFields {
         others.min(self.own)
     }
 
-    /// Lines 13-15: sets the field of the `hop`-th link.
+    /// Sets the field of the `hop`-th link (PERC thesis, Algorithm 6, lines 13-15).
     #[inline]
     pub fn write(&mut self, hop: u16, field: SPercField) {
         self.links[usize::from(hop)] = field;
@@ -105,30 +106,30 @@ pub struct SPercLink {
     max_e: MaxE,
 }
 
-/// The bound MaxE: largest allocation, per unit of weight, of a flow bottlenecked elsewhere.
+/// MaxE: largest allocation, per unit of weight, of a flow bottlenecked at another link.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MaxE {
-    /// Maximum over this round and the previous one (MaxE).
+    /// Largest allocation of this round and the previous one (MaxE).
     pub now: f64,
-    /// Maximum over this round (MaxE').
+    /// Largest allocation of this round (MaxE').
     pub next: f64,
 }
 
 impl MaxE {
-    /// Algorithm 6, lines 21-22: records an allocation.
+    /// Records an allocation (PERC thesis, Algorithm 6, lines 21-22).
     #[inline]
     pub fn saw(&mut self, a: f64) {
         self.now = self.now.max(a);
         self.next = self.next.max(a);
     }
 
-    /// Algorithm 5: begins a round.
+    /// Begins a round (PERC thesis, Algorithm 5).
     pub fn reset(&mut self) {
         self.now = std::mem::take(&mut self.next);
     }
 }
 
-/// Division and comparison at a link.
+/// Arithmetic of a link: division, and comparison with a tolerance.
 #[derive(Debug, Clone, Default)]
 pub struct PercArithmetic {
     division: PercDivision,
@@ -137,13 +138,14 @@ pub struct PercArithmetic {
 
 impl PercArithmetic {
     /// Reads the parameters `division_kb` and `tie`. The tolerance covers the division's error: otherwise 3 of 100
-    /// random networks oscillate with 340 KB.
+    /// random networks oscillate with tables of 340 KB.
     pub fn read(params: &Params) -> Result<Self, InputError> {
         let division = PercDivision::read(params)?;
         Ok(PercArithmetic { tie: Tie::read(params)?.covering(division.error()), division })
     }
 
-    /// Lines 8-15: classifies a flow that counts as bottlenecked here and has a limit rate of `e` from other links.
+    /// Classifies a flow that counts as bottlenecked here and has a limit rate of `e` from other links (PERC thesis,
+    /// Algorithm 6, lines 8-15).
     #[inline]
     pub fn classify(&self, (left, num_b): (f64, f64), e: f64, max_e: f64) -> SPercField {
         let b = self.division.divide(left, num_b);
@@ -166,7 +168,7 @@ impl SPercLink {
     pub fn num_b(&self) -> f64 {
         self.sums.num_b(&self.scale)
     }
-    /// MaxE and MaxE'.
+    /// MaxE and MaxE': largest allocations of flows bottlenecked elsewhere, per unit of weight.
     pub fn max_e(&self) -> MaxE {
         self.max_e
     }
@@ -255,7 +257,7 @@ impl Rule for Stateless {
     fn allocated(fields: &SPercFields, hop: u16) -> Option<f64> {
         Some(fields.links[usize::from(hop)].a)
     }
-    /// Size: as for s-PERC*, without the flow's size and the round numbers.
+    /// Size of the packet's content, bytes: that of s-PERC* without the flow's remaining size and the round numbers.
     fn content_bytes(&self, hops: u16) -> u32 {
         perc::content_bytes(hops, self.compact, false)
     }

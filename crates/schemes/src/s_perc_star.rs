@@ -11,8 +11,8 @@
 //! counted yet. A number from exactly 255 rounds ago would be mistaken for the present one, but no flow is silent for
 //! that long.
 //!
-//! The packet also names a virtual link of the flow's own, whose rate is the flow's remaining bytes over an RTT. A
-//! link counts the flows that it saw in a round, so that N too recovers from lost packets.
+//! The packet also carries the rate of a virtual link of the flow's own: the flow's remaining bytes over an RTT. A link
+//! counts the flows with a packet in each round, so that N too recovers from lost packets.
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums};
 use crate::s_perc::{COMPACT, MaxE, PercArithmetic, SPercFields};
@@ -29,12 +29,12 @@ pub struct Robust {
     compact: bool,
 }
 
-/// Fields of a control packet (table 4.1).
+/// Fields of a control packet (PERC thesis, table 4.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Numbered {
     /// The fields of s-PERC.
     pub fields: SPercFields,
-    /// For each link its round in which the packet was last counted there; 0 if it has not been.
+    /// For each link, the number of its round in which it last counted the packet; 0 if it has not.
     pub round_number: Vec<u8>,
 }
 
@@ -47,18 +47,19 @@ pub struct SPercStarLink {
     /// SumE' and NumB': sums over the packets of this round alone.
     shadow: Sums,
     round_number: u8,
-    /// N: flows over this link.
+    /// N: number of flows over this link.
     flows: u32,
     /// Number of flows with a packet in this round.
     seen: u32,
 }
 
 impl SPercStarLink {
-    /// SumE, bit/s, and NumB.
+    /// SumE, the allocations of flows bottlenecked at other links, bit/s; and NumB, the weights of flows bottlenecked
+    /// here.
     pub fn sums(&self) -> (f64, f64) {
         (self.sums.sum_e(&self.scale), self.sums.num_b(&self.scale))
     }
-    /// SumE', bit/s, and NumB'.
+    /// SumE', bit/s, and NumB': the sums over the packets of this round alone.
     pub fn shadow(&self) -> (f64, f64) {
         (self.shadow.sum_e(&self.scale), self.shadow.num_b(&self.scale))
     }

@@ -84,9 +84,11 @@ pub struct Window {
     proportional: bool,
     /// The cut in progress.
     reduction: Option<Reduction>,
-    /// Bytes in flight now and before the latest ACK, and bytes that the latest ACK acknowledged.
+    /// Bytes in flight.
     flight: f64,
+    /// Bytes in flight before the latest ACK.
     before: f64,
+    /// Bytes that the latest ACK acknowledged.
     newly: f64,
 }
 
@@ -126,14 +128,14 @@ impl Window {
         self.cwnd
     }
 
-    /// Continues with a window of `bytes` in congestion avoidance, after another controller had set the rate.
+    /// Continues in congestion avoidance with a window of `bytes`, after a controller's rate has expired.
     pub fn resume(&mut self, bytes: f64) {
         self.cwnd = bytes.max(self.mss);
         self.ssthresh = self.cwnd;
         (self.reduction, self.recovering) = (None, false);
     }
 
-    /// Whether the ACKed segment was sent after the last cut.
+    /// Whether `segment` was sent after the last cut.
     pub fn past_cut(&self, segment: u32) -> bool {
         segment >= self.recover
     }
@@ -168,8 +170,8 @@ impl Window {
         self.grow_by(ack, |cwnd, acked| mss * acked / cwnd);
     }
 
-    /// Like [`Window::grow`]; `avoidance` gives the growth in congestion avoidance from the window and the ACKed
-    /// bytes.
+    /// Grows the window as [`Window::grow`] does, but by `avoidance` in congestion avoidance: a function of the window
+    /// and the ACKed bytes that returns bytes.
     pub fn grow_by<D>(&mut self, ack: &Ack<D>, avoidance: impl FnOnce(f64, f64) -> f64) {
         if self.recovering && self.past_cut(ack.segment) {
             self.recovering = false;
@@ -182,7 +184,8 @@ impl Window {
         self.cwnd += if self.cwnd < self.ssthresh { acked } else { avoidance(self.cwnd, acked) };
     }
 
-    /// Multiplies the window by `factor`, at most once for the packets in flight at the last cut.
+    /// Multiplies the window by `factor`. `next_segment` is the next segment to be sent: earlier ones are not
+    /// [`Window::past_cut`].
     pub fn cut(&mut self, factor: f64, next_segment: u32) {
         self.ssthresh = (self.cwnd * factor).max(2.0 * self.mss);
         self.recover = next_segment;
@@ -196,7 +199,8 @@ impl Window {
         }
     }
 
-    /// Window after an ACK during a cut; at least `least` further bytes may be sent.
+    /// Sets the window after an ACK during a proportional reduction, with `pipe` bytes in flight. At least `least`
+    /// further bytes may be sent.
     fn reduce(&mut self, pipe: f64, least: f64) {
         let Some(reduction) = &mut self.reduction else { return };
         reduction.delivered += self.newly;
@@ -218,7 +222,8 @@ impl Window {
         self.on_loss_to(loss, 0.5);
     }
 
-    /// Like [`Window::on_loss`]; `factor` is the fraction of the window that remains.
+    /// Multiplies the window by `factor` on a loss detected by later ACKs; restarts as [`Window::on_loss`] does after
+    /// an RTO.
     pub fn on_loss_to(&mut self, loss: &Loss, factor: f64) {
         self.flight = loss.in_flight_bytes as f64;
         if self.past_cut(loss.segment) {
@@ -295,10 +300,10 @@ mod tests {
         for segment in lost..20 {
             flight -= 1;
             let told = segment == lost + 2;
-            // The third acknowledgement tells of the losses.
+            // The third ACK reports the losses.
             flight -= if told { lost } else { 0 };
             let ack = Ack { next_segment: next, ..ack(segment, u64::from(flight) * 1000) };
-            // In the example duplicate acknowledgements do not let the window grow.
+            // In the RFC's example, duplicate ACKs do not let the window grow.
             w.saw(&ack);
             if told {
                 let in_flight_bytes = u64::from(flight) * 1000;
@@ -323,9 +328,9 @@ mod tests {
 
     #[test]
     fn proportional_reduction_of_one_loss_as_in_the_worked_example() {
-        // RFC 6937, section 4, the first example: 20 segments in flight, the first is lost, ssthresh is 10: every other
-        // acknowledgement lets one go. (The RFC's last columns of "sent" do not agree with its own "pipe", which is what is
-        // held to here.)
+        // RFC 6937, section 4, the first example: 20 segments in flight, the first is lost, ssthresh is 10. Every other
+        // ACK lets one segment go. (The RFC's last columns of "sent" do not agree with its own "pipe"; this test
+        // follows "pipe".)
         let (sent, pipe) = first_round(1);
         assert_eq!(sent, [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
         assert_eq!(pipe[3..], [18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 10]);
@@ -333,7 +338,7 @@ mod tests {
 
     #[test]
     fn proportional_reduction_of_fifteen_losses_as_in_the_worked_example() {
-        // RFC 6937, section 4, the second example, PRR-SSRB: two segments go at each acknowledgement.
+        // RFC 6937, section 4, the second example, PRR-SSRB: each ACK lets two segments go.
         let (sent, pipe) = first_round(15);
         assert_eq!((sent, pipe), (vec![1, 1, 2, 2, 2], vec![20, 20, 6, 7, 8]));
     }

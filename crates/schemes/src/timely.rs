@@ -18,8 +18,8 @@
 //! HPCC's released simulator updates once per RTT, counts updates below `t_low` towards larger steps, and needs one
 //! update more before the first of these: the preset `hpcc-simulator`.
 //!
-//! As there, the RTT is measured from the packet's departure from the NIC. There is no window, and a flow starts at
-//! line rate.
+//! As in that simulator, the RTT is measured from the packet's departure from the NIC. There is no window, and a flow
+//! starts at line rate.
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
@@ -30,7 +30,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Values of the simulator's run.py, relative to its line rate of 100 Gb/s.
+/// Values of run.py in HPCC's released simulator; rates are fractions of its line rate, 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -48,7 +48,7 @@ const PRESETS: &[Preset] = &[(
     ],
 )];
 
-/// Rate control by the RTT and its gradient, with the parameters of algorithm 1.
+/// Rate control by the RTT and its gradient, with the parameters of TIMELY (algorithm 1).
 #[derive(Debug, Clone, Copy)]
 pub struct Timely {
     patched: bool,
@@ -69,7 +69,7 @@ pub struct Timely {
     rdma: Rdma,
 }
 
-/// t_low, t_high and the unit of the gradient, ns.
+/// RTT thresholds `t_low` and `t_high`, and the unit of the RTT's gradient, ns.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     low_ns: f64,
@@ -78,8 +78,8 @@ struct Times {
 }
 
 impl Times {
-    /// Thresholds on `path`. Defaults are the same multiples of the base RTT as the paper's of its 20 us, and at
-    /// least the paper's.
+    /// Thresholds on `path`. By default, they are multiples of its base RTT, and at least the paper's values; at the
+    /// paper's base RTT of 20 us, both are equal.
     fn on(self, path: &PathInfo) -> Self {
         Times {
             low_ns: path.time_ns(self.low_ns, 2.5, 50e3),
@@ -89,7 +89,7 @@ impl Times {
     }
 }
 
-/// Time when the packet left the NIC, ns.
+/// Time at which a packet left its sender's NIC, ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Left(Ns);
 
@@ -105,8 +105,9 @@ struct TimelySubflow {
     line_bps: f64,
     times: Times,
     rate_bps: f64,
-    /// RTT of the previous update, and the moving average of the differences, ns.
+    /// RTT of the previous update, ns.
     before_ns: Option<f64>,
+    /// Moving average of the differences of RTTs, ns.
     difference_ns: f64,
     /// Number of consecutive updates whose gradient was not positive.
     calm: u32,
@@ -333,7 +334,7 @@ mod tests {
         near(rates(serde_json::json!({}), &[600.0, 1000.0]), &[5.0, 3.0]);
         // The difference is 0.875 of 4 us, over 20 us: 0.175.
         near(rates(serde_json::json!({}), &[100.0, 104.0]), &[5.0, 5.0 * (1.0 - 0.8 * 0.175)]);
-        // From the fifth look without a rising round trip on, five steps at once.
+        // From the fifth update without a rising RTT on, the step is five times as large.
         near(rates(serde_json::json!({}), &[100.0; 7]), &[5.0, 5.01, 5.02, 5.03, 5.04, 5.09, 5.14]);
     }
 
@@ -348,10 +349,10 @@ mod tests {
 
     #[test]
     fn at_its_fixed_point_the_patched_rate_stays() {
-        // Two flows at 5 Gb/s, delta 10 Mb/s, beta 0.008: the round trip is 50 us (1 + 2 * 10 / (0.008 * 10000)) = 62.5 us.
+        // Two flows at 5 Gb/s, delta 10 Mb/s, beta 0.008: the RTT is 50 us (1 + 2 * 10 / (0.008 * 10000)) = 62.5 us.
         let stays = rates(serde_json::json!({"patched": true}), &[62.5; 50]);
         assert!(stays.iter().all(|r| (r - 5.0).abs() < 1e-9), "{stays:?}");
-        // A flow with more than its share falls there, one with less rises.
+        // At this RTT, a flow with more than its share reduces its rate, and one with less raises it.
         for (rate_bps, sign) in [(6e9, -1.0), (4e9, 1.0)] {
             let (scheme, mut s) = with(serde_json::json!({"patched": true}));
             s.rate_bps = rate_bps;

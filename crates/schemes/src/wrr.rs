@@ -66,11 +66,11 @@ pub struct WrrSource {
 struct WrrSubflow {
     /// Congestion window, packets.
     window: f64,
-    /// Number of the first segment of the next window.
+    /// Number of the first segment whose ACK may change the window again.
     until: u32,
 }
 
-/// Hop that records the queueing delay at the first link.
+/// Hop that writes the queueing delay at the first link into the packet.
 #[derive(Debug, Clone, Copy)]
 pub struct FirstWait;
 

@@ -9,9 +9,9 @@
 //! H_feedback = xi_p rtt^2 s / cwnd - xi_n rtt s             (equations 4, 7 and 8)
 //! ```
 //!
-//! and writes the smallest feedback of the path into the header. The sender adds it to its window. The average of
-//! RTTs counts each flow once. The total feedback of an interval is bounded by the sum of its equations: otherwise an
-//! interval with more packets than the previous one would get too much.
+//! and writes the smallest feedback of the path into the header. The sender adds it to its window. The average of RTTs
+//! counts each flow once. The total feedback of an interval is at most that of equations 1 and 2: without this bound,
+//! an interval with more packets than the previous one would distribute too much.
 
 use crate::queue::Fifo;
 use crate::tcp;
@@ -22,10 +22,11 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// The timer of the control interval, and that of the smallest queue length.
+/// Number of the timer that ends control intervals.
 const CONTROL: u32 = 0;
+/// Number of the timer that samples the smallest queue length.
 const QUEUE: u32 = 1;
-/// Smallest sampling time of the queue, and smallest interval, ns.
+/// Lower bound of the sampling time of the queue, and of the control interval, ns.
 const LEAST_NS: f64 = 1000.0;
 
 /// Window control by the links' feedback, with the parameters of XCP.
@@ -71,15 +72,18 @@ struct XcpSubflow {
 pub struct XcpHop {
     scheme: Xcp,
     capacity_bps: f64,
-    /// Average RTT d, ns.
+    /// Average RTT d of flows, ns: the control interval.
     rtt_ns: f64,
     arrived_bytes: f64,
-    /// Sums of rtt s / cwnd, rtt^2 s / cwnd and s over the packets of this interval.
+    /// Sum of rtt s / cwnd over the packets of this interval; s is the payload.
     sum_rtt: f64,
+    /// Sum of rtt^2 s / cwnd over the packets of this interval.
     sum_rtt2: f64,
+    /// Sum of s over the packets of this interval, bytes.
     sum_bytes: f64,
-    /// Smallest queue length since the latest sample, and in the previous one, bytes.
+    /// Smallest queue length since the latest sample, bytes.
     least_bytes: Option<u64>,
+    /// Smallest queue length at the latest sample, bytes.
     queue_bytes: f64,
     gains: Gains,
 }
@@ -219,7 +223,7 @@ impl XcpHop {
         feedback
     }
 
-    /// Ends a sampling period of the smallest queue length.
+    /// Ends a sampling period of the smallest queue length; returns the length of the next period, ns.
     fn look(&mut self, queued_bytes: u64) -> f64 {
         self.queue_bytes = self.least_bytes.take().unwrap_or(queued_bytes) as f64;
         let drain_ns = queued_bytes as f64 * 8e9 / self.capacity_bps.max(1.0);
@@ -331,7 +335,8 @@ mod tests {
 
     #[test]
     fn a_half_idle_link_hands_out_alpha_of_what_is_spare() {
-        // Equation 1: phi = 0.4 x 50 000 bytes; nothing is shuffled, since phi is more than a tenth of the traffic.
+        // XCP, equation 1: phi = 0.4 x 50 000 bytes; nothing is shuffled, since phi is more than a tenth of the
+        // traffic.
         let mut hop = hop();
         let flow = header(50_000.0, 100_000);
         come(&mut hop, 50, flow);
@@ -352,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_full_link_without_a_queue_shuffles_a_tenth_of_its_traffic() {
-        // Equation 2: h = 10 000 bytes. Every flow gains the same, 5000 each, and loses a tenth of what it has.
+        // XCP, equation 2: h = 10 000 bytes. Every flow gains the same, 5000 each, and loses a tenth of its window.
         let mut hop = hop();
         let (large, small) = (header(80_000.0, 100_000), header(20_000.0, 100_000));
         come(&mut hop, 80, large);
@@ -364,8 +369,8 @@ mod tests {
 
     #[test]
     fn gains_are_the_same_in_rate_whatever_the_round_trip() {
-        // Equations 3 and 4: the change of the window is in proportion to the round trip, so that the change of the rate
-        // a round trip's time apart is the same.
+        // XCP, equations 3 and 4: the change of the window is in proportion to the RTT, so that the change of the rate
+        // an RTT later is the same.
         let mut hop = hop();
         let (near, far) = (header(10_000.0, 50_000), header(40_000.0, 200_000));
         come(&mut hop, 20, near);
@@ -373,7 +378,7 @@ mod tests {
         hop.control();
         let (a, b) = (told(&mut hop, 20, near), told(&mut hop, 20, far));
         assert!((b / a - 4.0).abs() < 1e-6, "{a} {b}");
-        // Both are told for 100 us; the windows' changes are a / 50 us and b / 200 us as rates.
+        // Both flows receive feedback for 100 us; as rates, the windows' changes are a / 50 us and b / 200 us.
         assert!((a / 50_000.0 + b / 200_000.0 - 0.4 * 60_000.0 / 100_000.0).abs() < 1e-6, "{a} {b}");
     }
 

@@ -75,8 +75,8 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Prints the times of solving and building as in the fluid simulator, and of the scalar loop. Returns the scalar
-/// loop's time in ms, and the speedup.
+/// Prints the time of max-min and its ratio to the scalar loop. Returns the time of max-min, ms, and the speedup over
+/// the scalar loop.
 fn max_min_rows(n: usize, case: &Case) -> (f64, f64) {
     let capacity: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
     let rows = max_min::PathRows {
@@ -98,7 +98,8 @@ fn max_min_rows(n: usize, case: &Case) -> (f64, f64) {
     (ours, peer / ours)
 }
 
-/// Flows of up to two paths: every second flow of `case` becomes a path of the previous one where they differ.
+/// Flows of up to two paths: `case` with every second flow replaced by a second path of the previous flow, where the
+/// two paths differ.
 fn pooled(case: &Case) -> Case {
     let mut flows = Flows::new();
     for f in (0..case.flows.len() - 1).step_by(2) {
@@ -110,7 +111,7 @@ fn pooled(case: &Case) -> Case {
     Case { network: case.network.clone(), flows, policy: case.policy }
 }
 
-/// Removes and adds a flow: compares a repair within 1% with an exact solve.
+/// Removes and adds a flow: compares a repair to a tolerance of 1% with an exact solve.
 fn repairs(n: usize, case: &Case) {
     let mut live = LiveMaxMin::new(case.network.links().iter().map(|l| l.capacity_bps).collect());
     for f in 0..n {
@@ -226,7 +227,8 @@ fn case(n: usize) -> Case {
     Case { network, flows, policy: Policy::MaxMin }
 }
 
-/// Up through aggregation switch `a` of the pod and core `c` of its group, and down.
+/// Adds the links of a path: up through aggregation switch `a` of the source's pod and core `c` of the switch's group,
+/// then down.
 fn path(from: usize, to: usize, a: usize, c: usize, links: &mut Vec<LinkId>) {
     let (edge, pod) = (|h: usize| h / HALF, |h: usize| h / (HALF * HALF));
     let block = |kind: usize, i: usize| LinkId::from_index(kind * HOSTS + i);

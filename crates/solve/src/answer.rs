@@ -17,7 +17,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Name in answers.
+    /// Name of the status in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Status::Optimal => "optimal",
@@ -74,12 +74,15 @@ impl LinkRows {
 pub struct Certificate {
     /// Largest relative overload of a link, or excess of a flow over its demand.
     pub infeasibility: f64,
-    /// Utilities: (dual - primal) over the sum of x U'(x). Max-min: largest idle fraction of a flow's bottleneck.
+    /// Utility policies: (dual objective - primal objective) / sum of x U'(x), with x a flow's rate and U' its marginal
+    /// utility. Max-min: largest idle fraction of a flow's bottleneck.
     pub gap: f64,
-    /// Largest relative gain in rate that an optimum could give a flow (utilities: relative to x U'(x)).
+    /// Largest relative increase of a flow's rate that an optimum could have. Utility policies: a flow's part of the
+    /// gap, relative to its rate times its marginal utility.
     pub flow_gap: f64,
-    /// Utilities: largest |ln(U'(x) / path price)|, except for flows at their demand or on a free path. Max-min:
-    /// largest shortfall of a flow's rate/weight below the highest at its bottleneck.
+    /// Utility policies: largest |ln(marginal utility / path price)| of a flow, except for flows at their demand or
+    /// over paths without a price. Max-min: largest shortfall of a flow's rate/weight below the highest at its
+    /// bottleneck.
     pub stationarity: f64,
 }
 
@@ -91,7 +94,8 @@ impl Certificate {
 }
 
 /// Dual solution at a water level of multipath (pooled) max-min: link prices which prove that no flow can exceed the
-/// level. At these prices the capacity is worth exactly what the flows at and below the level pay.
+/// level. At these prices, capacity times price summed over the links equals the payments (rate times path price) of
+/// the flows at and below the level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelDual {
     /// Water level: rate per weight, or the fair share.
@@ -101,20 +105,20 @@ pub struct LevelDual {
 }
 
 impl LevelDual {
-    /// Whether its numbers are finite and not negative, and its links exist in the network.
+    /// Whether all numbers are finite and not negative, and all links exist in the network.
     pub(crate) fn is_sound(&self, case: &Case) -> bool {
         let sound = |x: f64| x.is_finite() && x >= 0.0;
         sound(self.level) && self.prices.iter().all(|&(l, p)| sound(p) && case.network.links().get(l).is_some())
     }
 
-    /// The price of each path.
+    /// Price of each path of the case: the sum over its links.
     pub(crate) fn prices_of_paths(&self, case: &Case) -> Vec<f64> {
         let mut price = IdVec::filled(0.0, case.network.links().len());
         self.prices.iter().for_each(|&(l, p)| price[l] = p);
         (0..case.flows.path_count()).map(|p| case.flows.links_of(p).iter().map(|&l| price[l]).sum()).collect()
     }
 
-    /// The price of each flow's cheapest path, from those of all paths.
+    /// Price of each flow's cheapest path; `paths` has the price of every path.
     pub(crate) fn prices_of(case: &Case, paths: &[f64]) -> Vec<f64> {
         let cheapest = |f: usize| paths[case.flows.paths_of(f)].iter().copied().fold(f64::INFINITY, f64::min);
         (0..case.flows.len()).map(cheapest).collect()
@@ -145,7 +149,7 @@ pub struct Answer {
     pub certificate: Certificate,
     /// Name of the method.
     pub solver: &'static str,
-    /// Number of iterations, in a unit of the method.
+    /// Number of iterations; their cost depends on the method.
     pub iterations: u64,
     /// Wall time of the solve, certificate included, s.
     pub seconds: f64,

@@ -4,7 +4,7 @@ use crate::answer::{Answer, Certificate, LevelDual, LinkRows};
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, LinkId, Offsets, Policy};
 
-/// Idle fraction of a link's capacity below which it counts as saturated, for the lists of bottlenecks.
+/// Idle fraction of a link's capacity below which the link counts as saturated, for the lists of bottlenecks.
 const FULL: f64 = 1e-7;
 
 /// Certifies `answer` for `case`. Numbers that are not finite, or lists of wrong length, give an infinite
@@ -23,7 +23,8 @@ fn certify_as(case: &Case, utilities: Option<&[Utility]>, answer: &Answer) -> Ce
     prove(case, answer, utilities, &loads, &bottlenecks(case, answer, &loads, FULL))
 }
 
-/// Certificate of an answer with these loads and bottlenecks: as the maximum of `utilities`, or by the case's policy.
+/// Certificate of `answer`, whose loads and bottlenecks are known: as the maximum of the sum of `utilities` if they are
+/// given, otherwise by the case's policy.
 pub(crate) fn prove(
     case: &Case,
     answer: &Answer,
@@ -50,7 +51,7 @@ pub(crate) const NOTHING: Certificate = Certificate {
     stationarity: f64::INFINITY,
 };
 
-/// Optimality part of a certificate.
+/// The numbers of a [`Certificate`] that measure optimality; all of them except the infeasibility.
 #[derive(Default)]
 struct Optimality {
     gap: f64,
@@ -58,10 +59,10 @@ struct Optimality {
     stationarity: f64,
 }
 
-/// Optimality part without any proof.
+/// Optimality numbers of an answer about which nothing is proved.
 const NONE: Optimality = Optimality { gap: f64::INFINITY, flow_gap: f64::INFINITY, stationarity: f64::INFINITY };
 
-/// Loads of links and rates of flows.
+/// Link loads, idle capacities and water levels of an answer, from which its certificate is computed.
 pub(crate) struct Loads {
     /// Load of each link, bit/s.
     pub load: IdVec<LinkId, f64>,
@@ -73,7 +74,8 @@ pub(crate) struct Loads {
     range: Vec<(f64, f64)>,
 }
 
-/// Relative distance from a corner of a bandwidth function within which a rate may lie on either side.
+/// A rate whose relative distance from a corner of a bandwidth function is at most this may belong to either side of
+/// the corner.
 const CORNER: f64 = 1e-9;
 
 /// Water levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function
@@ -89,11 +91,11 @@ fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
     (level, level)
 }
 
-/// Relative distance from its demand within which a rate counts as at the demand.
+/// A flow counts as at its demand if its rate is below the demand by at most this fraction.
 const SATED: f64 = 1e-8;
 
 impl Loads {
-    /// `None` if a number is negative or not finite, or a list has the wrong length.
+    /// Computes the loads of `answer`; `None` if a number is negative or not finite, or a list has the wrong length.
     pub fn of(case: &Case, answer: &Answer) -> Option<Self> {
         let links = case.network.links();
         let shaped = answer.rates_bps.len() == case.flows.len()
@@ -131,13 +133,13 @@ impl Loads {
         self.link[l].0
     }
 
-    /// Shortfall of flow `f` below the highest water level on link `l`.
+    /// Shortfall of flow `f` below the highest water level on link `l`, as a fraction of that level.
     fn shortfall(&self, f: usize, l: LinkId) -> f64 {
         let largest = self.link[l].1;
         if largest > 0.0 { (1.0 - self.range[f].1 / largest).max(0.0) } else { 0.0 }
     }
 
-    /// Whether flow `f` is at its demand or at the top of its function.
+    /// Whether flow `f` is at its demand, or at the largest rate of its bandwidth function.
     fn sated(&self, case: &Case, f: usize, rate: f64) -> bool {
         rate >= case.flows.demand_bps()[f] * (1.0 - SATED) || self.range[f].1 == f64::INFINITY
     }
@@ -162,9 +164,10 @@ fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
     worst
 }
 
-/// The bottleneck condition: each flow below its demand crosses a saturated link on which no flow has a higher water
-/// level. Returns the largest idle fraction (of the link and of the flow's rate) and the largest shortfall, each at
-/// the flow's best link. Only its bottlenecks are examined, if there are any, since other links are worse.
+/// Tests the bottleneck condition: each flow below its demand crosses a saturated link on which no flow has a higher
+/// water level. Returns the largest idle capacity (as a fraction of the link's and of the flow's rate) and the largest
+/// shortfall, each at the flow's best link. If a flow has listed bottlenecks, only these are examined, since other
+/// links are worse.
 fn max_min(case: &Case, answer: &Answer, loads: &Loads, bottlenecks: &LinkRows) -> Optimality {
     let mut worst = Optimality::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
@@ -183,19 +186,19 @@ fn max_min(case: &Case, answer: &Answer, loads: &Loads, bottlenecks: &LinkRows) 
     worst
 }
 
-/// Relative difference within which a flow counts as at the duals' level.
+/// Relative difference between a flow's water level and that of a dual solution within which they count as equal.
 const LEVEL: f64 = 1e-8;
 
-/// Multipath (pooled) max-min, by the dual solutions of its water levels. At a level's prices, the capacity is worth
-/// no more than the flows at or below the level pay; flows above count as if they were at it. Raising the level of
-/// those that pay would therefore require that a lower one gives way. The excess of the worth over the payments
-/// bounds the possible gain. Returns two maxima. The first is of the excess, relative to the payments at the level,
-/// and relative to each flow's payment for its widest path. The second is of the distance of a flow below its demand
-/// from the level that limits it best.
+/// Tests multipath (pooled) max-min by the dual solution of each water level. At the prices of a level, the value of
+/// the capacity is the sum of price times capacity, and a flow pays its rate times the price of its cheapest path; a
+/// flow above the level pays as if it were at the level. The excess of the value over the payments bounds how much more
+/// the flows at the level could pay, and so get, unless a lower flow gets less. Returns two maxima. The first is of the
+/// excess, relative to the payments at the level, and relative to each flow's payment for its widest path. The second
+/// is of the relative distance of a flow below its demand from the level that limits it best.
 fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
     let mut worst = Optimality::default();
-    // For each flow, relative to the level that limits it best: possible gain over its widest path, possible gain
-    // over its rate, and distance.
+    // For each flow, by the level that limits it best: possible gain relative to the rate of its widest path, possible
+    // gain relative to its rate, and distance from the level.
     let mut held: Vec<Optimality> = Vec::new();
     held.resize_with(case.flows.len(), || Optimality { gap: 1.0, flow_gap: 1.0, stationarity: 1.0 });
     for dual in &answer.levels {
@@ -205,7 +208,8 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
         let of_path = dual.prices_of_paths(case);
         let price = LevelDual::prices_of(case, &of_path);
         let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l].capacity_bps).sum();
-        // Worth minus payments, summed by parts that are not negative, so that large sums do not cancel.
+        // Value of the capacity minus payments, summed by parts that are not negative, so that large sums do not
+        // cancel.
         let mut excess: f64 = dual.prices.iter().map(|&(l, p)| p * loads.idle_bps(l)).sum();
         let (mut paid_here, mut parts_here) = (0.0, 0.0);
         for (f, &rate) in answer.rates_bps.iter().enumerate() {
@@ -216,13 +220,13 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
                 excess += price[f] * (rate - rate_at(case, f, dual.level)).max(0.0);
             } else if high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !loads.sated(case, f, rate) {
                 let most = narrowest(case, f);
-                // A rate below the last digit of the flow's possible rate counts as 0.
+                // A rate below the rounding error of the flow's largest possible rate counts as 0.
                 paid_here += if rate > 4.0 * f64::EPSILON * most { price[f] * rate } else { 0.0 };
                 parts_here += price[f] * most;
             }
         }
-        // A level of 0, where functions begin to rise, is compared with possible payments. A level at which all flows
-        // have their demand limits no flow.
+        // At a level of 0, where bandwidth functions begin to rise, nothing is paid: the excess is compared with
+        // possible payments. A level at which all flows have their demand limits no flow.
         if parts_here > 0.0 {
             worst.gap = worst.gap.max(share(excess, if paid_here > 0.0 { paid_here } else { parts_here }));
         }
@@ -248,7 +252,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
     worst
 }
 
-/// `excess` over `payments`; infinite without payments, or if a number is NaN.
+/// `excess` over `payments`: 0 for an excess of at most 0, infinite without payments or if a number is NaN.
 fn share(excess: f64, payments: f64) -> f64 {
     match excess / payments {
         _ if excess <= 0.0 => 0.0,
@@ -257,8 +261,8 @@ fn share(excess: f64, payments: f64) -> f64 {
     }
 }
 
-/// Smallest fraction of a level's worth that a flow's price, times its largest possible rate, must have for the flow
-/// to count as limited by the level.
+/// A level limits a flow only if the flow's price times its largest possible rate is at least this fraction of the
+/// value of the capacity at the level's prices.
 const LEAST_PART: f64 = 1e-6;
 
 /// Capacity of the narrowest link of path `p`, bit/s.
@@ -280,10 +284,11 @@ fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
     }
 }
 
-/// Duality gap and stationarity. The gap is relative to the sum of x U'(x), which has the unit of the utilities and
-/// makes it independent of units of rates and weights. It is the sum of three parts that are not negative: prices
-/// times idle capacity, the loss of each flow against its best rate at its price, and the excess cost of paths dearer
-/// than the cheapest. The gap of a flow is its part of the three over its own x U'(x).
+/// Duality gap and stationarity of a utility maximization. The gap is relative to the sum of x U'(x) (x: a flow's rate,
+/// U': its marginal utility), which makes it independent of the units of rates and weights. It is the sum of three
+/// parts that are not negative: prices times idle capacity, the loss of each flow against its best rate at its price,
+/// and the excess cost of paths dearer than the cheapest. The gap of a flow is its part of the three over its own x
+/// U'(x).
 fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> Optimality {
     let Some(units) = Units::of(case, answer, &utility) else { return NONE };
     let prices = units.prices(answer);
@@ -325,8 +330,8 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
     Optimality { gap: if gap.is_nan() || worth.is_infinite() { f64::INFINITY } else { gap }, ..worst }
 }
 
-/// Logarithm of the largest marginal utility in the certificate's units. It leaves room for marginal utilities that
-/// are smaller by a factor of e^1000.
+/// Logarithm of the largest marginal utility in the certificate's units. The limit leaves room for marginal utilities
+/// that are smaller by a factor of e^1000.
 const LN_LARGEST: f64 = 350.0;
 
 /// Units that keep a case's utilities and prices within the range of doubles: rates up to about 1, marginal utilities
@@ -339,7 +344,7 @@ struct Units {
 }
 
 impl Units {
-    /// `None` if a flow has no utility function.
+    /// Computes the units; `None` if a flow has no utility function.
     fn of(case: &Case, answer: &Answer, utility: impl Fn(usize) -> Option<Utility>) -> Option<Self> {
         let price = answer.link_price.iter().copied().fold(0.0, f64::max);
         let mut ln_top = libm::log(price) + answer.ln_price_unit;
@@ -380,8 +385,8 @@ impl Units {
 }
 
 /// Bottlenecks of each flow. Max-min: saturated links on which no flow has a higher water level; with several paths,
-/// links with a price at a level of the flow. Utilities: saturated links with a price. A `tolerance` of the user
-/// widens saturation.
+/// links with a price at a level of the flow. Utilities: saturated links with a price. A link counts as saturated if
+/// its idle fraction is at most [`FULL`], or `tolerance` if that is larger.
 pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> LinkRows {
     let full = tolerance.max(FULL);
     let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();

@@ -1,4 +1,5 @@
-//! Linear and quadratic programs, by the interior-point solver Clarabel: rows in, primal and dual out.
+//! Linear and quadratic programs, solved by the interior-point solver Clarabel. Input: rows. Output: primal and dual
+//! solution.
 
 use crate::simplex;
 use clarabel::algebra::CscMatrix;
@@ -8,12 +9,12 @@ use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverSt
 #[derive(Default)]
 pub(crate) struct Program {
     pub cost: Vec<f64>,
-    /// Entries (row, column, value) of the upper triangle, by columns; positive semidefinite.
+    /// Entries (row, column, value) of the upper triangle of the positive semidefinite matrix, by columns.
     pub quadratic: Vec<(usize, usize, f64)>,
     /// Entries (column, value) of each row.
     rows: Vec<Vec<(usize, f64)>>,
     rhs: Vec<f64>,
-    /// Approximate bound of each row's slack.
+    /// Approximate largest slack of each row.
     room: Vec<f64>,
 }
 
@@ -33,7 +34,7 @@ impl Program {
         self.cost.len() - 1
     }
 
-    /// Adds one row; returns its number.
+    /// Adds the row `row` x <= `rhs`, whose slack is at most about `room`; returns its number.
     pub fn at_most(&mut self, row: Vec<(usize, f64)>, rhs: f64, room: f64) -> usize {
         self.room.push(room);
         self.rows.push(row);
@@ -57,7 +58,7 @@ impl Program {
             .max_iter(400)
             .tol_gap_abs(tolerance * 1e-2)
             .tol_gap_rel(tolerance)
-            // With a tighter tolerance, rounding errors look like backward steps and stop it.
+            // With a tighter tolerance, rounding errors look like backward steps and stop the solver.
             .tol_feas(tolerance.max(1e-11))
             .presolve_enable(false)
             .build();
@@ -83,7 +84,8 @@ impl Program {
         Solution { x, dual, iterations: u64::from(found.iterations), solved }
     }
 
-    /// Solves a small linear program with non-negative variables at a vertex, in double-double arithmetic.
+    /// Solves a small linear program with non-negative variables by the simplex method in double-double arithmetic. The
+    /// solution is at a vertex.
     pub fn solve_exactly(&self) -> Solution {
         let found = simplex::solve(&self.cost, &self.rows, &self.rhs);
         let solved = found.is_some();

@@ -17,7 +17,7 @@ impl From<f64> for DoubleDouble {
 }
 
 impl DoubleDouble {
-    /// Whether it is positive beyond rounding errors.
+    /// Whether the number exceeds 0 by more than a rounding error ([`ZERO`]).
     pub fn is_positive(self) -> bool {
         self.0 > ZERO
     }

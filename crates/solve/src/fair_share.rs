@@ -1,8 +1,9 @@
 //! Bandwidth functions over single paths, exact: water-filling of the fair share (NUMFabric, section 2).
 //!
-//! The share rises from zero for all flows at once; each has the rate of its function, and where a link saturates its
-//! flows stay at the share reached. Between the functions' corners loads are linear in the share, so the share at
-//! which a link saturates is exact. On a flat piece a flow's rate is constant while other links saturate.
+//! The share rises from zero for all flows at once, and each flow has the rate of its function at the share. Once a
+//! link saturates, its flows stay at the share reached. Between the functions' corners loads are linear in the share,
+//! so the share at which a link saturates is exact. On a flat piece a flow's rate is constant while other links
+//! saturate.
 
 use crate::utility::BandwidthFunction;
 use crate::wfk::members;
@@ -22,7 +23,7 @@ struct RisingFlow {
 }
 
 impl RisingFlow {
-    /// Rate at share 0 and slope of the flow's present piece.
+    /// Rate of the flow as a linear function of the share on the present piece: rate at share 0, and slope.
     fn line(&self) -> (f64, f64) {
         if let Some(rate) = self.rate {
             return (rate, 0.0);
@@ -39,7 +40,7 @@ impl RisingFlow {
     }
 }
 
-/// Events in the order of the fair share; at the same share corners come before saturated links.
+/// Events in the order of the fair share; at the same share, corners of functions come before saturated links.
 type RateEvent = Reverse<(u64, What, u32)>;
 
 /// Event at a fair share.
@@ -59,7 +60,7 @@ struct Filling<'a> {
     bottlenecks: u64,
 }
 
-/// Rates of the flows, and number of saturated links; `functions` has one function per flow.
+/// Rates of the flows, bit/s, and number of saturated links; `functions` has one function per flow.
 pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>, u64) {
     let demand = |f: usize| case.flows.demand_bps()[f];
     let flows = functions.into_iter().enumerate().map(|(f, function)| {
@@ -98,7 +99,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Schedules the saturation of link `l` at the present loads.
+    /// Schedules the saturation of link `l`, at a share of at least `now`, by the present rates of its flows.
     fn await_full(&mut self, l: LinkId, now: f64) {
         self.version[l] += 1;
         let (mut base, mut slope) = (0.0, 0.0);

@@ -21,8 +21,8 @@ pub fn freeze_iterations(case: &Case, found: &Structure) -> IdVec<LinkId, Option
         share: IdVec::filled(0.0, links),
     };
     let mut frozen = IdVec::filled(None, links);
-    // For each link a flow and a link on its path that keep its rate from being the lowest. Others need not be
-    // examined while these do.
+    // For each link, a flow on it and another link on the flow's path that has a lower rate. As long as this holds, no
+    // other flow needs to be examined.
     let mut held: IdVec<LinkId, Option<(FlowId, LinkId)>> = IdVec::filled(None, links);
     for (n, shares) in found.shares_bps.iter().enumerate() {
         let n = n + 1;
@@ -56,7 +56,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether flow `f`, still open in iteration `n`, crosses both `l` and the link `x` of a lower rate.
+    /// Whether flow `f` has no rate yet in iteration `n`, and link `x` of its path allows a lower rate than `l` does.
     fn holds(&self, f: FlowId, x: LinkId, l: LinkId, n: usize) -> bool {
         self.removed_flow[f] >= n && below(self.share[x], self.share[l])
     }

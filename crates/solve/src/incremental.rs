@@ -1,8 +1,8 @@
 //! A case under small changes: flows are added and removed, weights, demands and capacities change, and each solve
 //! starts from the previous solution.
 //!
-//! Under max-min over single paths a [`LiveMaxMin`] has the flows too. With it, [`Incremental::repair`] repairs the
-//! last rates to within a tolerance, without an exact solve. For utilities a solve starts from the last prices.
+//! Under max-min over single paths a [`LiveMaxMin`] has a copy of the flows. With it, [`Incremental::repair`] repairs
+//! the last rates to within a tolerance, without an exact solve. For utilities a solve starts from the last prices.
 
 use crate::answer::Answer;
 use crate::live::{LiveMaxMin, Repair};
@@ -24,7 +24,7 @@ const MOST_CHANGES: usize = 1 << 20;
 /// A case and its last answer.
 #[derive(Debug, Clone)]
 pub struct Incremental {
-    /// The case, possibly with deleted flows: see `tidy`.
+    /// The case. Deleted flows remain in it until `tidy` removes them.
     case: Arc<Case>,
     /// Key of each flow, by its id.
     keys: HashMap<String, StableFlowId>,
@@ -42,7 +42,7 @@ pub struct Incremental {
 #[derive(Debug, Clone)]
 struct Live {
     solver: LiveMaxMin,
-    /// The number of each key's flow in the solver.
+    /// Number of each key's flow in the [`LiveMaxMin`].
     flow: IdVec<StableFlowId, FlowId>,
     /// Tolerance of the latest rates; 0 if exact.
     tolerance: f64,
@@ -68,7 +68,7 @@ impl Incremental {
         now
     }
 
-    /// Assigns a key to flow `f` of the case, and adds it to the live solver.
+    /// Assigns a key to flow `f` of the case, and adds the flow to the [`LiveMaxMin`].
     fn enter(&mut self, f: usize) {
         let flows = &self.case.flows;
         let key = self.free.pop().unwrap_or(self.place.next_id());
@@ -116,7 +116,7 @@ impl Incremental {
         if let Some(live) = &mut self.live {
             live.solver.remove(live.flow[key]);
         }
-        // Deleted flows take no more memory than the others.
+        // Bounds the memory of deleted flows by that of the others.
         if self.left > self.keys.len() + 1024 {
             self.tidy();
         }

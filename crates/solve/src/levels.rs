@@ -1,8 +1,10 @@
-//! Multipath (pooled) max-min, weighted or in the fair share of bandwidth functions, by water levels.
+//! Multipath (pooled) max-min by water levels. A flow's rate rises with the level: by weight, or along its bandwidth
+//! function.
 //!
-//! All open flows rise together along their functions B until a linear program bounds them. Its duals determine which
-//! of them are limited; these are frozen. Between corners of the functions B is linear, so that each rise covers one
-//! piece. The duals of each water level are kept as its certificate.
+//! The rates of all flows that are not frozen rise together with the water level, each along its function B, until a
+//! linear program bounds them. Its duals determine which of the flows are limited; these are frozen. Between corners of
+//! the functions B is linear, so that each rise covers one piece. The duals of each water level are stored as its
+//! certificate.
 
 use crate::answer::{Answer, LevelDual, Status};
 use crate::throughput::repair;
@@ -30,8 +32,8 @@ impl Rise {
         }
     }
 
-    /// Distance from `level`, where the rate is `rate`, to the next change of slope or to the rate `most`; and
-    /// whether it reaches `most`.
+    /// Distance from `level`, where the rate is `rate`, to the next change of slope or to the rate `most`; and whether
+    /// the rate reaches `most` there.
     fn ahead(&self, level: f64, rate: f64, most: f64) -> (f64, bool) {
         let (_, slope) = self.at(level);
         let next = match self {
@@ -67,12 +69,12 @@ impl Rise {
 struct Levels<'a> {
     case: &'a Case,
     rises: &'a [Rise],
-    /// Rate of each frozen flow.
+    /// Rate of each frozen flow; `None` for a flow that still rises.
     stopped: Vec<Option<f64>>,
     level: f64,
 }
 
-/// Max-min in the water level; `rises` has one function per flow.
+/// Max-min rates of the flows by rising water levels; `rises` has one function per flow.
 pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, InputError> {
     let paths = case.flows.path_count();
     if paths > MOST_PATHS {
@@ -110,7 +112,7 @@ impl Levels<'_> {
         self.case.flows.demand_bps()[f].min(self.rises[f].top_bps())
     }
 
-    /// Solves up to the last water level; `None` if that fails.
+    /// Raises the water level until every flow is frozen; `None` if that fails.
     fn run(&mut self, vertex: &mut Vertex, answer: &mut Answer) -> Option<()> {
         self.stop_the_sated();
         // Each rise freezes a flow or passes a corner. The bound prevents an endless loop if rounding prevents both.
@@ -136,7 +138,7 @@ impl Levels<'_> {
         Some(())
     }
 
-    /// Freezes the limited flows, and keeps the duals.
+    /// Freezes the flows that the last rise limited, and adds the duals of the water level to the answer.
     fn hold(&mut self, held: FrozenFlows, vertex: &Vertex, answer: &mut Answer) {
         self.level += held.rise;
         for f in held.flows {

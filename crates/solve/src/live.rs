@@ -8,17 +8,18 @@ use crate::max_min::{MaxMin, NO_LINK, PathRows};
 use std::cell::RefCell;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
 
-/// Rounds after which a repair is replaced by an exact solve, as it also is if half of the flows would change.
+/// Largest number of rounds of a repair. After these, or if half of the flows would change, all flows are solved
+/// exactly.
 const MOST_ROUNDS: usize = 40;
 
 /// Statistics of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repair {
-    /// Number of flows solved for.
+    /// Number of flows whose rates were recomputed.
     pub flows: usize,
     /// Number of rounds.
     pub rounds: usize,
-    /// Whether it ended in an exact solve of all flows.
+    /// Whether all flows were solved exactly instead of a repair.
     pub exact: bool,
 }
 
@@ -50,8 +51,8 @@ impl LiveMaxMin {
         LiveMaxMin { capacity_bps, members, load_bps, ..Self::default() }
     }
 
-    /// Adds a flow; its rate is 0 until the next solve or repair. The links must exist, and a path must not cross one
-    /// twice.
+    /// Adds a flow; its rate is 0 until the next solve or repair. The links must exist, and a path must not cross a
+    /// link twice.
     pub fn add(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> FlowId {
         let f = self.free.pop().unwrap_or(self.alive.next_id());
         if f == self.alive.next_id() {
@@ -134,8 +135,8 @@ impl LiveMaxMin {
         self.dirty.clear();
     }
 
-    /// Repairs the rates after changes: no flow's water level is below the highest at its bottleneck, and no
-    /// bottleneck idle, by more than `tolerance`.
+    /// Repairs the rates after changes. Afterwards each flow below its demand crosses a link that is idle by at most
+    /// the fraction `tolerance`, and whose highest water level exceeds the flow's by at most about that fraction.
     pub fn repair(&mut self, tolerance: f64) -> Repair {
         let mut moving = self.first(tolerance);
         let mut inside = IdVec::filled(false, self.alive.len());
@@ -161,7 +162,7 @@ impl LiveMaxMin {
         Repair { flows: self.alive.len() - self.free.len(), rounds: MOST_ROUNDS, exact: true }
     }
 
-    /// Largest violation of the bottleneck condition over all flows.
+    /// Largest violation of the bottleneck condition over all flows, as a fraction.
     pub fn shortfall(&self) -> f64 {
         let highest: IdVec<LinkId, f64> = self.members.ids().map(|l| self.highest(l)).collect();
         self.flows().map(|f| self.miss(f, |l| highest[l])).fold(0.0, f64::max)
@@ -185,7 +186,9 @@ impl LiveMaxMin {
         self.members[l].iter().map(|&f| self.level(f)).fold(0.0, f64::max)
     }
 
-    /// Violation of the bottleneck condition by flow `f` on its best link.
+    /// Violation of the bottleneck condition by flow `f`, at the link where it is smallest: the larger of the link's
+    /// idle fraction and of the flow's relative shortfall below the link's highest water level, which `highest`
+    /// returns.
     fn miss(&self, f: FlowId, highest: impl Fn(LinkId) -> f64) -> f64 {
         let (rate, demand) = (self.rates_bps[f], self.demand_bps[f]);
         if rate >= demand * (1.0 - 1e-12) {
@@ -201,7 +204,8 @@ impl LiveMaxMin {
         self.path(f).iter().map(of).fold(f64::INFINITY, f64::min)
     }
 
-    /// Flows on changed links that exceed the tolerance, and all flows of overloaded links.
+    /// Flows on changed links that violate the bottleneck condition by more than `tolerance`, and all flows of
+    /// overloaded links.
     fn first(&self, tolerance: f64) -> Vec<FlowId> {
         let mut changed = self.dirty.clone();
         changed.sort_unstable();
@@ -217,8 +221,8 @@ impl LiveMaxMin {
         found
     }
 
-    /// Further flows to solve for: those that exceed the tolerance, and those with a higher level on the link of one
-    /// that does.
+    /// Flows to solve for besides those `inside`: flows on `touched` links that violate the bottleneck condition by
+    /// more than `tolerance`. If a flow `inside` violates it, the flows with a higher water level on one of its links.
     fn missing(&self, touched: &[LinkId], inside: &IdVec<FlowId, bool>, tolerance: f64) -> Vec<FlowId> {
         let mut found = Vec::new();
         let known = RefCell::new(IdVec::<LinkId, _>::filled(f64::NAN, self.members.len()));
@@ -239,8 +243,8 @@ impl LiveMaxMin {
                     continue;
                 }
                 let level = self.level(f);
-                // On a saturated link with flows of a higher level, these must give way. The link with the smallest
-                // difference is chosen.
+                // The flow can only gain from flows of a higher level on a saturated link of its path. Of several such
+                // links, the one with the lowest level is used.
                 let above = |m: &&LinkId| {
                     let outside = |g: &&FlowId| !inside[**g] && self.level(**g) > level * (1.0 + 0.5 * tolerance);
                     self.members[**m].iter().filter(outside).copied().collect::<Vec<_>>()
@@ -256,7 +260,7 @@ impl LiveMaxMin {
         found
     }
 
-    /// Solves for the flows `moving` in the capacity that the others leave. Returns their links.
+    /// Solves for the flows `moving` in the capacity that the other flows leave. Returns the links of the moving flows.
     fn solve_inside(&mut self, moving: &[FlowId]) -> Vec<LinkId> {
         let mut touched: Vec<LinkId> = moving.iter().flat_map(|&f| self.path(f)).copied().collect();
         touched.sort_unstable();
@@ -284,7 +288,7 @@ impl LiveMaxMin {
     }
 
     fn solve_for(&mut self, flows: &[FlowId], capacity_bps: &IdVec<LinkId, f64>) {
-        // Only the rows of these flows, in their order: the solver needs offsets without gaps.
+        // The solver requires offsets without gaps: only the rows of these flows are copied, in their order.
         let (mut link_ptr, mut links) = (Offsets::<usize>::default(), Vec::new());
         for &f in flows {
             links.extend_from_slice(self.path(f));

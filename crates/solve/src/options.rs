@@ -3,7 +3,7 @@
 /// The method that solves a case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SolveMethod {
-    /// Our method for the policy.
+    /// This crate's method for the case's policy, such as water-filling or a Newton method.
     #[default]
     Own,
     /// The interior-point solver Clarabel, as an independent check.
@@ -15,7 +15,7 @@ pub enum SolveMethod {
 pub struct SolveOptions {
     /// Method.
     pub method: SolveMethod,
-    /// Largest certificate that counts as optimal.
+    /// Largest value of [`Certificate::worst`](crate::Certificate::worst) with which an answer counts as optimal.
     pub tolerance: f64,
     /// Largest number of iterations of an iterative method.
     pub max_iterations: u64,

@@ -28,7 +28,7 @@ const SCALINGS: [f64; 3] = [0.5, 0.0, 1.0];
 /// Logarithm of the largest price in utility per bit/s.
 const LN_LARGEST: f64 = 500.0;
 
-/// Smallest fraction of its rate to which a flow may fall in a round.
+/// Smallest ratio of a flow's rate after a round to its rate before.
 const LEAST_PART: f64 = 0.1;
 
 /// Maximizes the sum of `utilities`, powers with alpha > 0.
@@ -82,15 +82,15 @@ struct Sequence<'a> {
 /// The model of one round.
 struct Model {
     program: Program,
-    /// Index of each path's variable in the program; `None` if it has none.
+    /// Index of each path's variable in the program; `None` for a path without one.
     variable: Vec<Option<usize>>,
-    /// Index of each link's row in the program; `None` if it has none.
+    /// Index of each link's row in the program; `None` for a link without one.
     row: IdVec<LinkId, Option<usize>>,
     ln_unit: f64,
 }
 
 impl<'a> Sequence<'a> {
-    /// Starts with an equal share of each path's narrowest link.
+    /// Starts each path at the smallest equal share of its links' capacities, or of its flow's demand if that is less.
     fn new(case: &'a Case, utilities: &'a [Utility]) -> Self {
         let flows: Vec<usize> = (0..case.flows.len()).filter(|&f| case.flows.demand_bps()[f] > 0.0).collect();
         let mut crossing = IdVec::filled(0.0, case.network.links().len());
@@ -153,7 +153,8 @@ impl<'a> Sequence<'a> {
         Some((model.row.iter().zip(links).map(price).collect(), found.iterations))
     }
 
-    /// Step length towards `wanted`, from 0 to 1: 1 unless the utility decreases there.
+    /// Step length from the present rates towards `wanted`: 1, or less if the utility would decrease at the end of the
+    /// step.
     fn step(&self, wanted: &[f64]) -> f64 {
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
         let slope = |step: f64| -> f64 {
@@ -166,15 +167,15 @@ impl<'a> Sequence<'a> {
         };
         let first = slope(0.0);
         let mut step = 1.0;
-        // Steps so short that rounding hides their slope are taken completely.
+        // A step so short that rounding hides the slope is used whole.
         while first > 1e-9 && slope(step) < -0.5 * first && step > 1e-6 {
             step *= 0.5;
         }
         step
     }
 
-    /// The quadratic model: maximize sum of U' y ((r - 1) - alpha (r - 1)^2 / 2) over rates r y, in units of the
-    /// largest payment.
+    /// The quadratic model: maximize the sum of U' y ((r - 1) - alpha (r - 1)^2 / 2). A flow's present rate is y and
+    /// its new rate r y. The unit is the largest payment U' y.
     fn model(&self) -> Model {
         let links = self.case.network.links();
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);

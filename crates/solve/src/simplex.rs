@@ -1,6 +1,6 @@
 //! Simplex method in double-double arithmetic: solutions of linear programs at a vertex, exact up to the rounding of
-//! the result. It is used where numbers differ by so many orders that an interior point is inaccurate. The tableau is
-//! dense, so that only small programs are solved.
+//! the result. The solvers use it where numbers differ by so many orders of magnitude that an interior-point solution
+//! is inaccurate. The tableau is dense, so that only small programs are solved.
 
 use crate::double_double::DoubleDouble;
 use std::cmp::Ordering;
@@ -11,14 +11,15 @@ const MOST_ENTRIES: usize = 20_000;
 /// Largest number of pivots.
 const MOST_STEPS: usize = 5_000;
 
-/// Distance of the feasibility variable from 1 that counts as a rounding error of the right-hand sides.
+/// Phase 1 maximizes a factor of the negative right-hand sides from 0 to 1 (the feasibility variable). The program
+/// counts as feasible if the maximum is within this distance of 1, since right-hand sides have rounding errors.
 const ROUNDING: f64 = 1e-15;
 
 /// The tableau without its unit columns: each row expresses a basic variable by the others.
 struct Tableau {
     entries: Vec<Vec<DoubleDouble>>,
     rhs: Vec<DoubleDouble>,
-    /// Reduced costs of the nonbasic variables: for feasibility, then for the objective.
+    /// Reduced costs of the nonbasic variables: for phase 1 (feasibility), then for the program's objective.
     gains: [Vec<DoubleDouble>; 2],
     /// Basic variables. Numbering: those of the program, the feasibility variable, then one slack per row.
     basic: Vec<usize>,
@@ -38,7 +39,7 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
     if (m + 1) * (n + 1) > MOST_ENTRIES {
         return None;
     }
-    // Negative right-hand sides are scaled by a feasibility variable, which is first maximized from 0 to 1.
+    // Negative right-hand sides are multiplied by a feasibility variable, which phase 1 maximizes from 0 to 1.
     let mut entries = vec![vec![DoubleDouble::default(); n + 1]; m + 1];
     for (entries, &r) in entries.iter_mut().zip(&real) {
         rows[r].iter().for_each(|&(c, a)| entries[c] += a.into());
@@ -62,7 +63,7 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
 }
 
 impl Tableau {
-    /// Pivots until the optimum; degenerate pivots follow Bland's rule, so that none repeats.
+    /// Pivots until the optimum. Degenerate pivots follow Bland's rule, so that no basis repeats.
     fn run(&mut self) -> Option<()> {
         let mut stays = false;
         for _ in 0..MOST_STEPS {
@@ -139,7 +140,8 @@ impl Tableau {
         self.basic.iter().position(|&v| v == variable).map_or(0.0, |row| self.rhs[row].0)
     }
 
-    /// Duals of the objective, with the largest multiple of those of feasibility that keeps all variables priced out.
+    /// Duals of the rows, from the reduced costs of the objective. To these is added the smallest multiple of phase 1's
+    /// reduced costs with which no nonbasic variable would improve the objective.
     fn duals(&self, n: usize, m: usize) -> Vec<f64> {
         let [feasible, gain] = &self.gains;
         let needed = |j: usize| if feasible[j].is_zero() { 0.0 } else { (gain[j] / -feasible[j]).0 };
@@ -205,8 +207,8 @@ mod tests {
         }
     }
 
-    /// All vertices of x >= 0 with rows x <= rhs, each as numerators and a denominator. They come from every choice
-    /// of as many equalities as there are variables, by Cramer's rule in integers.
+    /// All vertices of x >= 0 with rows x <= rhs, each as numerators and a denominator. For every choice of as many
+    /// equalities as there are variables, Cramer's rule in integers gives one.
     fn vertices(rows: &[Vec<i64>], rhs: &[i64], n: usize) -> Vec<(Vec<i64>, i64)> {
         let unit = |j: usize| (0..n).map(|k| -i64::from(j == k)).collect::<Vec<i64>>();
         let rows: Vec<Vec<i64>> = rows.iter().cloned().chain((0..n).map(unit)).collect();
@@ -237,7 +239,8 @@ mod tests {
     fn by_vertices(cost: &[i64], rows: &[Vec<i64>], rhs: &[i64]) -> Option<f64> {
         let n = cost.len();
         let of = |x: &[i64]| cost.iter().zip(x).map(|(c, x)| c * x).sum::<i64>();
-        // A direction that may be followed for ever, of length 1 at most, and gains.
+        // Unbounded: there is a direction, with entries that sum to at most 1, along which every row still holds and
+        // the cost decreases.
         let bounded: Vec<Vec<i64>> = rows.iter().cloned().chain([vec![1; n]]).collect();
         let ahead: Vec<i64> = vec![0; rows.len()].into_iter().chain([1]).collect();
         if vertices(&bounded, &ahead, n).iter().any(|(x, _)| of(x) < 0) {
@@ -272,7 +275,7 @@ mod tests {
             assert!(
                 x.iter().all(|x| *x >= 0.0) && rows.iter().zip(&rhs).all(|(a, b)| product(a, &x) <= *b as f64 + 1e-12)
             );
-            // The duals prove it: no cost is left uncovered, and they are worth the same.
+            // The duals prove the optimum: they are feasible, and their objective is equal.
             assert!(duals.iter().all(|y| *y >= 0.0));
             assert!((product(&rhs, &duals) + least).abs() < 1e-12, "{cost:?} {rows:?} {rhs:?}: {duals:?}");
             for j in 0..n {
@@ -286,7 +289,7 @@ mod tests {
 
     #[test]
     fn twenty_orders_apart() {
-        // What 1e12 leaves of 1e12 + 1e-8.
+        // Right-hand sides differ by 20 orders of magnitude: x0 = 1 leaves nothing for x1 and x2.
         let rows = [vec![(0, 1.0)], vec![(0, 1.0), (1, 1.0), (2, 1.0)], vec![(2, 1.0)]];
         let (x, _) = solve(&[-1.0, -1e-6, -1e-3], &rows, &[1.0, 1.0, 1e-20]).unwrap();
         assert_eq!(x, [1.0, 0.0, 0.0]);

@@ -17,8 +17,8 @@ pub fn solve(case: &Case, options: &SolveOptions) -> Result<Answer, InputError> 
     solve_from(case, options, None)
 }
 
-/// Like [`solve`], with a warm start from the prices of an earlier answer, if the policy has prices and the change is
-/// small.
+/// Solves `case` like [`solve`]. Under a utility policy the iteration starts from `warm`, the link prices of an earlier
+/// answer; if the change since then is small, this saves most iterations.
 pub(crate) fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> Result<Answer, InputError> {
     let start = Instant::now();
     let answer = match (case.policy, case.flows.single_path()) {
@@ -60,7 +60,8 @@ pub fn maximize_from(
     Ok(finish(case, answer, options, start, Some(utilities)))
 }
 
-/// Linear utilities are a linear program for Clarabel; the others have our method by default.
+/// Maximizes the sum of `utilities`: linear ones by Clarabel as a linear program, others by this crate's Newton method,
+/// or by Clarabel if the options select it.
 fn by_utility(
     case: &Case,
     utilities: &[Utility],
@@ -100,8 +101,8 @@ fn utilities(case: &Case) -> Result<Vec<Utility>, InputError> {
     (0..case.flows.len()).map(|f| Utility::of(case, f)).collect()
 }
 
-/// Completes an answer with values derived from rates and prices, and with the certificate: as the maximum of
-/// `utilities`, or by the case's policy.
+/// Adds bottlenecks, link loads, status and the certificate to an answer that has rates and prices. The certificate is
+/// for the maximum of the sum of `utilities` if they are given, otherwise for the case's policy.
 pub(crate) fn finish(
     case: &Case,
     mut answer: Answer,
@@ -151,8 +152,8 @@ fn single_path_max_min(case: &Case) -> Answer {
     Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, iterations, ..Answer::empty("water-filling") }
 }
 
-/// Price of each link for max-min: increase of its flows' water level per bit/s of capacity, one over the weight of
-/// the flows that it limits. `bottlenecks` has one entry per flow, `None` for a flow at its demand.
+/// Max-min price of each link: one over the total weight of the flows that the link limits, which is the increase of
+/// their water level per bit/s of capacity. `bottlenecks` has one entry per flow, `None` for a flow at its demand.
 pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Option<LinkId>>) -> IdVec<LinkId, f64> {
     let mut weight = IdVec::filled(0.0, case.network.links().len());
     for (l, w) in bottlenecks.zip(case.flows.weight()).filter_map(|(l, w)| Some((l?, w))) {

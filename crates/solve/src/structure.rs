@@ -8,18 +8,18 @@ pub use crate::wfk::{Degree, EdgeKind, Precedence};
 use serde_json::{Value, json};
 use subak_core::{Case, IdVec, InputError, LinkId, Policy};
 
-/// The bottleneck structure found by WF^k.
+/// Order in which WF^k freezes the links, and the precedence graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Structure {
     /// Degree k of WF^k.
     pub degree: Degree,
     /// The links frozen in each iteration.
     pub partition: Vec<Vec<LinkId>>,
-    /// Links with flows that are not bottlenecks.
+    /// Links that have flows but never become bottlenecks.
     pub never: Vec<LinkId>,
-    /// Fair share of each remaining link, per unit of weight, in each iteration.
+    /// Fair share of each link that still has flows without a rate, per unit of weight, bit/s, in each iteration.
     pub shares_bps: Vec<Vec<(LinkId, f64)>>,
-    /// Rate of each flow.
+    /// Rate of each flow, bit/s.
     pub rates_bps: Vec<f64>,
     /// The precedence graph, sorted.
     pub precedence: Vec<Precedence>,
@@ -33,7 +33,7 @@ impl Structure {
         self.partition.len()
     }
 
-    /// The iteration, from 1, in which each link freezes.
+    /// The iteration, from 1, in which each link freezes; `None` for a link that never does.
     pub fn frozen_in(&self, links: usize) -> IdVec<LinkId, Option<usize>> {
         let mut frozen = IdVec::filled(None, links);
         for (n, part) in self.partition.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Structure {
     }
 }
 
-/// Runs WF^k on the flows of `case`: one path each, without demands.
+/// Runs WF^k on the flows of `case`, which must have one path each and no demand.
 pub fn structure(case: &Case, degree: Degree) -> Result<Structure, InputError> {
     if case.policy != Policy::MaxMin {
         let what = "the order of bottlenecks is defined for max-min";

@@ -99,14 +99,14 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Terms of the total rate of flow `f`.
+    /// Total rate of flow `f` as terms of a row: variables of its paths, each with factor 1.
     fn total(&self, f: usize) -> Vec<(usize, f64)> {
         self.case.flows.paths_of(f).filter_map(|p| Some((self.rate[p]?, 1.0))).collect()
     }
 }
 
-/// Removes what an interior point leaves over: small prices of links with idle capacity, and small rates of flows
-/// whose price exceeds their marginal utility.
+/// Removes inaccuracies of an interior-point solution: small prices of links with idle capacity, and small rates of
+/// flows whose price exceeds their marginal utility.
 fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
     let mut load = IdVec::filled(0.0, case.network.links().len());
     for (p, rate) in answer.path_rates_bps.iter().enumerate() {
@@ -144,8 +144,8 @@ fn cover(case: &Case, utilities: &[Utility], answer: &mut Answer) {
     }
 }
 
-/// Divides each path's rate by its largest overload (Flowtune's F-NORM) and by its flow's excess over the demand;
-/// sums the flows' rates.
+/// Divides each path's rate by the largest load ratio on the path (Flowtune's F-NORM) and by the ratio of its flow's
+/// rate to the demand, where these exceed 1. Then sums the rates of each flow's paths.
 pub(crate) fn repair(case: &Case, answer: &mut Answer) {
     let mut load = IdVec::filled(0.0, case.network.links().len());
     for (p, rate) in answer.path_rates_bps.iter().enumerate() {

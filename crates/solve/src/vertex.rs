@@ -1,29 +1,29 @@
 //! Rates of pooled flows at a vertex of the feasible set as a common level rises: a simplex method that continues
 //! from the previous basis.
 //!
-//! Each flow has a key path, which carries the rest of its rate (generalized upper bounds, Dantzig and Van Slyke,
-//! 1967). The remaining basis therefore has only one row per saturated link. Its inverse is stored in doubles, the
-//! rates in double-doubles that are corrected by their residuals. Capacities are perturbed by distinct amounts far
-//! below a double's last digit, so that no two links saturate at once and no vertex repeats.
+//! Each flow has a key path, whose rate is the flow's rate minus the rates of its other paths (generalized upper
+//! bounds, Dantzig and Van Slyke, 1967). The remaining basis therefore has only one row per saturated link. Its inverse
+//! is stored in doubles, the rates in double-doubles that are corrected by their residuals. Capacities are perturbed by
+//! distinct amounts far below a double's last digit, so that no two links saturate at once and no vertex repeats.
 //!
-//! When the level can rise no further, the links' prices prove it. Variables with a cost at these prices are then
-//! fixed, and the next rise uses only the others.
+//! When the level can rise no further, the links' prices prove it. Variables that would cost something at these prices
+//! are then fixed, and the next rise uses only the others.
 
 use crate::double_double::DoubleDouble;
 use subak_core::rng::Stream;
 use subak_core::{Case, Flows, IdVec, LinkId};
 
-/// Perturbation of capacities and rates, relative to the largest capacity.
+/// Perturbation of capacities and rates, as a fraction of the largest capacity.
 const APART: f64 = 1e-25;
 
-/// Fraction of the largest price below which prices and gains are rounding errors: exact ones are ratios of
-/// small integers, whatever the weights.
+/// Prices and gains below this fraction of the largest price are rounding errors: exact ones are ratios of small
+/// integers, whatever the weights.
 const ZERO: f64 = 1e-9;
 
-/// Fraction of the sum of its terms' sizes below which a change is a rounding error.
+/// A change is a rounding error if it is below this fraction of the sum of its terms' magnitudes.
 const ROUNDING: f64 = 1e-11;
 
-/// Largest number of entries of the inverse.
+/// Largest number of entries of the inverse of the basis.
 const MOST_ENTRIES: usize = 1 << 25;
 
 /// Flows and links that are fixed at a water level.
@@ -39,7 +39,7 @@ pub(crate) struct FrozenFlows {
     pub flows: Vec<usize>,
 }
 
-/// Constraints fixed at an earlier level, with their prices.
+/// Links and paths fixed at an earlier level, and the level's prices.
 struct Bar {
     prices: Vec<(LinkId, f64)>,
     links: Vec<LinkId>,
@@ -62,7 +62,7 @@ enum Path {
     Out,
     /// Fixed at zero.
     Barred,
-    /// Key path: it carries the rest of its flow's rate.
+    /// Key path: its rate is the flow's rate minus those of the flow's other paths.
     Key,
     /// Basic, with this column number.
     In(usize),
@@ -81,7 +81,7 @@ enum LinkStatus {
     Implied,
 }
 
-/// Change of the basis by the entering variable, without rounding errors.
+/// Change of the basic variables per unit of the entering variable; rounding errors are set to 0.
 struct PivotStep {
     columns: Vec<DoubleDouble>,
     keys: Vec<DoubleDouble>,
@@ -94,37 +94,42 @@ pub(crate) struct Vertex<'a> {
     capacity: IdVec<LinkId, DoubleDouble>,
     /// Perturbation of capacities.
     apart_bps: f64,
-    /// Rate of each flow before this rise, and its slope.
+    /// Rate of each flow before this rise, bit/s.
     base: Vec<DoubleDouble>,
     /// Perturbation of each rate, so that no two flows tie.
     apart: Vec<DoubleDouble>,
+    /// Increase of each flow's rate per unit of the level in this rise.
     slope: Vec<f64>,
     key: Vec<usize>,
     paths: Vec<Path>,
     links: IdVec<LinkId, LinkStatus>,
-    /// Rise of the level so far, and its bound.
+    /// Rise of the level since the base rates were updated.
     risen: DoubleDouble,
+    /// Bound of this rise of the level.
     reach: f64,
-    /// Columns of the basis other than keys and idle capacities, their values, and the rows of the inverse. Rows are
-    /// 0 at basic links.
+    /// Columns of the basis other than keys and idle capacities.
     columns: Vec<Variable>,
+    /// Value of each of `columns`.
     values: Vec<DoubleDouble>,
+    /// Rows of the inverse of the basis, one per column; 0 at basic links.
     rows: Vec<Vec<f64>>,
     key_rate: Vec<DoubleDouble>,
     idle: IdVec<LinkId, DoubleDouble>,
-    /// Load of each link by key paths before this rise, and its slope.
+    /// Load of each link by key paths before this rise, bit/s.
     load: IdVec<LinkId, DoubleDouble>,
+    /// Increase of the load by key paths per unit of the level.
     slopes: IdVec<LinkId, DoubleDouble>,
     bars: Vec<Bar>,
-    /// Largest gain at the latest full pricing, and the variables with at least half of it.
+    /// Largest gain at the latest full pricing.
     most_gained: f64,
+    /// Variables with at least half of the largest gain at the latest full pricing.
     promising: Vec<Variable>,
     pub steps: u64,
     most_steps: u64,
 }
 
 impl<'a> Vertex<'a> {
-    /// All rates zero, without slopes.
+    /// Starts with all rates 0 and no rising flow.
     pub fn new(case: &'a Case) -> Self {
         let flows = &case.flows;
         let links = case.network.links();
@@ -168,7 +173,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// The rate of path `p`.
+    /// Rate of path `p` of flow `f`, bit/s.
     pub fn rate(&self, f: usize, p: usize) -> f64 {
         match self.paths[p] {
             Path::Key => self.key_rate[f].0,
@@ -198,7 +203,7 @@ impl<'a> Vertex<'a> {
         ended
     }
 
-    /// Adds the present rise to the base rates.
+    /// Adds the rise since the last call to the base rates.
     fn settle(&mut self) {
         let risen = std::mem::take(&mut self.risen);
         for (base, &slope) in self.base.iter_mut().zip(&self.slope) {
@@ -264,7 +269,7 @@ impl<'a> Vertex<'a> {
         self.columns.iter().position(|c| *c == Variable::Level)
     }
 
-    /// Change of the whole basis per unit of `entering`.
+    /// Change of every basic variable per unit of `entering`.
     fn step(&self, entering: Variable) -> PivotStep {
         let mut asked = IdVec::filled(DoubleDouble::default(), self.links.len());
         self.add_column(entering, DoubleDouble::from(-1.0), &mut asked);
@@ -312,7 +317,8 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Values of the columns that load saturated links by `asked`, and the sum of the sizes of the terms of each.
+    /// For each basic column the value with which saturated links have the loads `asked`, and the sum of the magnitudes
+    /// of its terms, which bounds rounding errors.
     fn answer(&self, asked: &IdVec<LinkId, DoubleDouble>) -> (Vec<f64>, Vec<f64>) {
         let asked: Vec<(usize, f64)> = (asked.iter_enumerated())
             .filter(|(l, x)| x.0 != 0.0 && matches!(self.links[*l], LinkStatus::Full | LinkStatus::Barred))
@@ -325,7 +331,7 @@ impl<'a> Vertex<'a> {
         self.rows.iter().map(of_row).unzip()
     }
 
-    /// Adds the sizes of the entries of a column, times `by`.
+    /// Adds `by` times the magnitudes of the entries of `variable`'s column to `to`.
     fn add_size(&self, variable: Variable, by: f64, to: &mut IdVec<LinkId, f64>) {
         match variable {
             Variable::Level => {
@@ -371,7 +377,8 @@ impl<'a> Vertex<'a> {
         first
     }
 
-    /// Changes the values of columns by a step of `length`. Keys and idle capacities follow from them.
+    /// Moves along `step`: changes the values of columns by `length` times the step. Key path rates and idle capacities
+    /// follow from the columns.
     fn go(&mut self, entering: Variable, length: DoubleDouble, step: &PivotStep) {
         for (k, &change) in step.columns.iter().enumerate() {
             self.values[k] += length * change;
@@ -505,7 +512,7 @@ impl<'a> Vertex<'a> {
         }
     }
 
-    /// Replaces the key path of a flow that has no other basic paths by `entering`, one of its paths.
+    /// Makes `entering`, a path, the key path of flow `f`, which has no other basic path.
     fn replace_key(&mut self, f: usize, entering: Variable) -> Option<()> {
         let Variable::Path(new) = entering else { return None };
         if self.flow_of_path[new] != f {
@@ -541,7 +548,8 @@ impl<'a> Vertex<'a> {
         left
     }
 
-    /// Corrects the values by the residuals of saturated links; other values follow from them.
+    /// Corrects the values of columns by the residuals at saturated links, and computes key path rates and idle
+    /// capacities from them.
     fn refresh(&mut self) -> Option<()> {
         let mut left = self.left();
         left.raw_mut()
@@ -620,7 +628,8 @@ impl<'a> Vertex<'a> {
         Some(better)
     }
 
-    /// Ends a level that can rise no further: fixes the variables with a cost, and returns the prices.
+    /// Ends a rise whose level can rise no further: fixes the variables that would cost something at `prices`, and
+    /// returns the certificate's prices.
     fn hold(&mut self, mut prices: Vec<f64>) -> Option<FrozenFlows> {
         let least = ZERO * largest(&prices);
         prices.iter_mut().filter(|y| y.abs() <= least).for_each(|y| *y = 0.0);
@@ -642,8 +651,9 @@ impl<'a> Vertex<'a> {
         Some(FrozenFlows { rise: self.risen.0, gains, prices: some(&prices, |y| y > 0.0), flows })
     }
 
-    /// Adds prices of earlier levels until no variable fixed at them would raise this level. This does not change the
-    /// bound on the level: at these prices the capacity is worth exactly what flows pay.
+    /// Adds prices of earlier levels to `prices` until no variable that was fixed at an earlier level would raise this
+    /// one. The bound on the level stays the same: at the added prices, the value of the capacity equals the flows'
+    /// payments.
     fn lift(&self, prices: &mut [f64], least: f64) {
         let mut earlier = vec![0.0; prices.len()];
         for bar in self.bars.iter().rev() {

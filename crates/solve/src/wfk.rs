@@ -1,25 +1,25 @@
 //! The WF^k algorithms (PERC thesis, Algorithm 7; section 3.4): water-filling that freezes links in parallel.
 //!
-//! In each iteration a link freezes, with its flows, if its rate (what is left of it per unit of weight) is the
+//! In each iteration a link freezes, with its flows, if its rate (its remaining capacity per unit of weight) is the
 //! lowest among its neighbors up to degree k. k = 1 is the CPG algorithm (Algorithm 3), 2 bounds s-PERC, infinity is
-//! classic water-filling. A flow of weight w counts as w flows. Flows and links are removed after the loop over
-//! links; links without flows are removed too.
+//! classic water-filling. A flow of weight w counts as w flows. Flows and links are removed after the loop over links;
+//! links without flows are removed too.
 
 use subak_core::{FlowId, IdVec, LinkId};
 
-/// Range of a link's comparison with its neighbors before it freezes.
+/// Degree k of WF^k: a link freezes if its rate is the lowest among these links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degree {
-    /// Links that share a flow with it: first-degree neighbors.
+    /// First-degree neighbors: links that share a flow with the link.
     One,
-    /// Second-degree neighbors: their neighbors too.
+    /// Second-degree neighbors too: the neighbors of first-degree neighbors.
     Two,
     /// All links.
     All,
 }
 
 impl Degree {
-    /// Name in answers.
+    /// Name of the degree in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Degree::One => "1",
@@ -34,16 +34,17 @@ impl Degree {
 pub enum EdgeKind {
     /// The links share a flow.
     Direct,
-    /// Through a medium link that shares a flow with both and is not frozen yet.
+    /// A third link (the medium link), which is not frozen yet, shares a flow with each of the two.
     Indirect,
-    /// The precedent is a second-degree neighbor.
+    /// The precedent is a second-degree neighbor of the link.
     SecondDirect,
-    /// Through a medium link that is a second-degree neighbor.
+    /// A third link (the medium link), which is not frozen yet, is a second-degree neighbor of the link and shares a
+    /// flow with the precedent.
     SecondIndirect,
 }
 
 impl EdgeKind {
-    /// Name in answers.
+    /// Name of the kind in JSON.
     pub fn name(self) -> &'static str {
         match self {
             EdgeKind::Direct => "direct",
@@ -57,9 +58,9 @@ impl EdgeKind {
 /// An edge of the precedence graph: `precedent` must freeze before `link` can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {
-    /// Link that freezes in one iteration.
+    /// Link that freezes first.
     pub precedent: LinkId,
-    /// Link that freezes in the next.
+    /// Link that freezes one iteration after `precedent`.
     pub link: LinkId,
     /// Kind of the precedence.
     pub kind: EdgeKind,
@@ -78,17 +79,17 @@ pub(crate) fn below(a: f64, b: f64) -> bool {
 /// One run of WF^k.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaterFilling {
-    /// Range of the comparisons.
+    /// Degree k.
     pub degree: Degree,
-    /// Number of iterations: D, W2 or W.
+    /// Number of iterations; in the thesis D for k = 1, W2 for k = 2 and W for infinity.
     pub count: usize,
     /// Iteration, from 1, in which each link froze; 0 for links that never did.
     pub of_link: IdVec<LinkId, usize>,
-    /// Iteration in which each flow froze.
+    /// Iteration, from 1, in which each flow froze.
     pub of_flow: IdVec<FlowId, usize>,
     /// Rate of each flow, per unit of weight, bit/s.
     pub rate: IdVec<FlowId, f64>,
-    /// A link that froze each flow.
+    /// For each flow, the link with which it froze.
     pub bottleneck: IdVec<FlowId, LinkId>,
     capacity_bps: IdVec<LinkId, f64>,
     paths: IdVec<FlowId, Vec<LinkId>>,
@@ -130,8 +131,8 @@ impl WaterFilling {
         run
     }
 
-    /// Freezes the links with the lowest rate of their neighborhood. `open` has the flows of each link that are not
-    /// frozen.
+    /// Runs one iteration: freezes each link whose rate is the lowest of its neighborhood. `left` has the remaining
+    /// capacity of each link, bit/s; `open` has the flows of each link that are not frozen.
     fn iterate(&mut self, left: &mut IdVec<LinkId, f64>, open: &mut IdVec<LinkId, Vec<FlowId>>) {
         let rate: IdVec<LinkId, f64> =
             left.iter().zip(&*open).map(|(left, open)| self.link_rate(*left, open)).collect();
@@ -158,7 +159,7 @@ impl WaterFilling {
         if open.is_empty() { f64::INFINITY } else { (left / weight).max(0.0) }
     }
 
-    /// For each link the lowest value among itself and the links with which it shares an open flow.
+    /// For each link, the lowest `value` among the link and the links with which it shares a flow that is not frozen.
     fn spread(&self, value: &IdVec<LinkId, f64>) -> IdVec<LinkId, f64> {
         let mut lowest = value.clone();
         for path in self.paths.iter().zip(&self.of_flow).filter(|(_, n)| **n == 0).map(|(path, _)| path) {
@@ -168,8 +169,8 @@ impl WaterFilling {
         lowest
     }
 
-    /// Rates of links in iteration `n`, from 1: capacity left by flows frozen before, per unit of weight; infinite for a link
-    /// without open flows.
+    /// Rates of links in iteration `n`, from 1: capacity left by flows frozen before, per unit of weight; infinite for
+    /// a link whose flows are all frozen.
     pub fn link_rates(&self, n: usize) -> IdVec<LinkId, f64> {
         let (mut left, mut weight) =
             (self.capacity_bps.clone(), IdVec::<LinkId, f64>::filled(0.0, self.capacity_bps.len()));
@@ -190,8 +191,8 @@ impl WaterFilling {
         self.of_link.ids().filter(|&l| self.of_link[l] == n).collect()
     }
 
-    /// Neighbors of `link` in iteration `n` at first degree: the other links with which it shares an open flow, or all that
-    /// have one.
+    /// First-degree neighbors of `link` in iteration `n`: the other links with which it shares a flow that is not
+    /// frozen. For [`Degree::All`], every other link with such a flow.
     fn neighbors(&self, link: LinkId, n: usize) -> Vec<LinkId> {
         let open = |f: &&FlowId| self.of_flow[**f] >= n;
         let mut found: Vec<LinkId> = match self.degree {

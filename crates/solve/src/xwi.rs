@@ -5,8 +5,9 @@
 //! max-min); the packet schemes run them over real transports.
 //!
 //! Additions to the paper:
-//! - a path price of zero gives no finite weight: weights are at most [`MOST`] line rates, which never binds at the optimum;
-//! - a link without residuals from flows uses zero, so that its price decays by the eta term alone;
+//! - a path price of zero gives no finite weight: weights are at most [`MOST`] line rates, a bound that the optimum
+//!   never reaches;
+//! - a link that gets no residual from a flow uses zero, so that its price decays by the eta term alone;
 //! - a flow at its demand sends no residual, for its marginal utility is above the prices at the optimum too.
 
 use crate::max_min::{MaxMin, PathRows};
@@ -23,7 +24,7 @@ const LEAST: f64 = 1e-9;
 #[derive(Debug, Clone)]
 pub struct Marginal {
     utility: Arc<Utility>,
-    /// U'(x) x of a logarithmic utility.
+    /// U'(x) x of a logarithmic utility, which is constant; `None` for other utilities.
     log_gain: Option<f64>,
     urgency: f64,
 }
@@ -43,7 +44,7 @@ impl Marginal {
         self.urgency = urgency;
     }
 
-    /// U'(x).
+    /// Marginal utility U' at `rate_bps`.
     #[inline]
     pub fn at(&self, rate_bps: f64) -> f64 {
         match self.log_gain {
@@ -74,7 +75,8 @@ pub fn weight(marginal: &Marginal, path_price: f64, share: f64, most_bps: f64) -
     if path_price > 0.0 { (marginal.inverse(path_price) * share).min(most_bps) } else { most_bps }
 }
 
-/// Normalized residual of equation 9: the price increase that each of the path's `hops` links would need.
+/// Normalized residual of equation 9: the price increase of each of the path's `hops` links with which the path price
+/// would equal the marginal utility.
 #[inline]
 pub fn normalized_residual(marginal: &Marginal, rate_bps: f64, path_price: f64, hops: f64) -> f64 {
     (marginal.at(rate_bps) - path_price) / hops
@@ -125,8 +127,8 @@ impl Default for XwiSettings {
     }
 }
 
-/// xWI over an ideal transport, step by step. A flow's paths are pooled as in section 6.3: each has the weight of the
-/// whole flow at its price, times its fraction of the flow's rate.
+/// xWI over an ideal transport, step by step. A flow's paths are pooled as in section 6.3: a path's weight is that of
+/// the whole flow at the path's price, times the path's fraction of the flow's rate.
 #[derive(Debug, Clone)]
 pub struct XwiIteration<'a> {
     case: &'a Case,
@@ -190,7 +192,7 @@ impl<'a> XwiIteration<'a> {
         (0..self.case.flows.len()).map(|f| self.rate_of(f)).collect()
     }
 
-    /// Price of each link.
+    /// Price of each link, in utility per bit/s.
     pub fn prices(&self) -> &IdVec<LinkId, f64> {
         &self.price
     }
@@ -223,7 +225,7 @@ impl<'a> XwiIteration<'a> {
         self.steps += 1;
     }
 
-    /// Computes the residuals of equation 9 at the links.
+    /// Sets the smallest residual (equation 9) of each link's flows.
     fn tell(&mut self) {
         let flows = &self.case.flows;
         self.min_residual.fill(f64::INFINITY);

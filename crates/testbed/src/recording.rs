@@ -37,7 +37,7 @@ pub struct Carried {
     /// Pairs of a time, ns, and the payload read by then, bytes; both increase.
     #[serde(default)]
     pub arrivals: Vec<(u64, u64)>,
-    /// Number of its control packets that returned.
+    /// Number of the flow's control packets that returned to its source.
     #[serde(default)]
     pub trips: u64,
     /// Pairs of a time, ns, and the pacing rate from then on, bit/s on the wire, as set by control packets.

@@ -49,7 +49,7 @@ pub struct TestbedRequest {
 /// A node of the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestNode {
-    /// Its name in the spec.
+    /// Name of the node in the spec.
     pub name: String,
     /// Whether the node is a host: flows start and end there.
     pub host: bool,
@@ -58,15 +58,15 @@ pub struct RequestNode {
 /// A directed link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestLink {
-    /// Its name in the spec.
+    /// Name of the link in the spec.
     pub id: String,
-    /// Number of the node at which it starts.
+    /// Number of the node at which the link starts.
     pub from: u32,
-    /// Number of the node at which it ends.
+    /// Number of the node at which the link ends.
     pub to: u32,
     /// Capacity, bit/s on the wire.
     pub rate_bps: f64,
-    /// Size of its queue, bytes.
+    /// Size of the link's queue, bytes.
     pub buffer_bytes: u64,
     /// Propagation delay, ns. Hosts cannot add delays: the value is only compared with the measured one.
     pub delay_ns: u64,
@@ -75,17 +75,17 @@ pub struct RequestLink {
 /// A flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestFlow {
-    /// Links of its data packets, from source to destination.
+    /// Links of the flow's data packets, from source to destination.
     pub forward: Vec<u32>,
-    /// Links of its ACKs, from destination to source.
+    /// Links of the flow's ACKs, from destination to source.
     pub back: Vec<u32>,
     /// Start time, ns.
     pub start_ns: u64,
-    /// Time at which it stops, even if data remain, ns.
+    /// Time at which the flow stops, even if data remain, ns.
     pub stop_ns: Option<u64>,
     /// Payload, bytes; `None` for an endless flow.
     pub size_bytes: Option<u64>,
-    /// Weight.
+    /// Weight of the flow at its start.
     pub weight: f64,
     /// Changes of the weight, in time order.
     #[serde(default)]

@@ -16,7 +16,7 @@ pub struct Schedule {
     pub schema: u32,
     /// Congestion control of every flow, by its name in the kernel.
     pub congestion: String,
-    /// Whether it accepts weights, by a private socket option.
+    /// Whether this congestion control accepts weights, by a private socket option.
     #[serde(default)]
     pub weighted: bool,
     /// Control packets of the sources, whose rates pace the data; `None` without them.
@@ -45,18 +45,18 @@ pub struct Schedule {
 /// A host: a network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// The file of its namespace, such as `/proc/PID/ns/net`.
+    /// File of the host's namespace, such as `/proc/PID/ns/net`.
     pub netns: String,
 }
 
 /// An output queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VethPort {
-    /// File of its namespace.
+    /// File of the namespace that has the queue's device.
     pub netns: String,
-    /// Number of its device in the namespace.
+    /// Number of the queue's device in that namespace.
     pub device: u32,
 }
 
@@ -73,13 +73,13 @@ pub struct ScheduledFlow {
     pub to: Ipv4Addr,
     /// Start time, ns.
     pub start_ns: u64,
-    /// Time at which it stops, even if data remain, ns.
+    /// Time at which the flow stops, even if data remain, ns.
     #[serde(default)]
     pub stop_ns: Option<u64>,
     /// Payload, bytes; `None` for an endless flow.
     #[serde(default)]
     pub size_bytes: Option<u64>,
-    /// Weight.
+    /// Weight of the flow at its start.
     #[serde(default = "one")]
     pub weight: f64,
     /// Changes of the weight, in time order.

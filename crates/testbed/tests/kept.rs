@@ -1,4 +1,4 @@
-//! Documents of earlier versions can be read. `tests/test_kept.py` says what to do if one cannot.
+//! Documents of earlier versions can still be read. `tests/test_kept.py` says what to do if one cannot.
 
 use subak_testbed::{Recording, Schedule};
 

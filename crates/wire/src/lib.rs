@@ -60,7 +60,7 @@ pub struct Start {
     pub path: u32,
     /// Weight, positive and finite.
     pub weight: f32,
-    /// Demand, if something other than the network limits the flowlet.
+    /// Demand, if something other than the network limits the flowlet, such as its program.
     pub demand: Option<Rate16>,
 }
 
@@ -94,7 +94,7 @@ pub struct Observed {
 pub struct FlowletLoss {
     /// Number of the flowlet.
     pub flowlet: u32,
-    /// Fraction of its packets that were lost, in units of 2^-16.
+    /// Fraction of the flowlet's packets that were lost, in units of 2^-16.
     pub share: u16,
 }
 
@@ -108,9 +108,9 @@ impl FlowletLoss {
 pub struct Datagram {
     /// Direction: to the allocator, or to an endpoint.
     pub direction: Direction,
-    /// Whether it requests an ACK.
+    /// Whether the datagram requests an ACK.
     pub asks: bool,
-    /// Number of the endpoint that sends or receives it.
+    /// Number of the endpoint that sends or receives the datagram.
     pub endpoint: u32,
     /// The sender's epoch.
     pub epoch: u64,
@@ -200,7 +200,7 @@ impl Datagram {
         }
     }
 
-    /// Size of its groups and records, bytes.
+    /// Size of the datagram's groups and records, bytes.
     pub fn body_bytes(&self) -> usize {
         let group = |count: usize, bytes: usize| if count == 0 { 0 } else { GROUP_BYTES + count * bytes };
         let bounded = self.starts_that(true).count();

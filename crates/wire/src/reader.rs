@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         self.at == self.bytes.len()
     }
 
-    /// An error at the last `bytes` read.
+    /// An error whose offset is that of the last `bytes` bytes read.
     pub fn before(&self, bytes: usize, what: &'static str) -> Malformed {
         Malformed { at: self.at.saturating_sub(bytes), what }
     }

@@ -18,7 +18,7 @@ const BEFORE_ENDPOINT: usize = 4;
 pub struct Secret([u8; 32]);
 
 impl fmt::Debug for Secret {
-    /// Omits the secret.
+    /// Prints a placeholder, so that no log contains the secret.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("Secret")
     }

@@ -22,7 +22,7 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
     );
     (any::<[bool; 2]>(), any::<[u32; 4]>(), any::<[u64; 2]>(), records).prop_map(
         |([up, asks], words, epochs, (mut starts, ends, updates, observed, losses))| {
-            // Those with a demand are in a group of their own, behind the others.
+            // Starts with a demand are in a group of their own, after the others.
             starts.sort_by_key(|start: &Start| start.demand.is_some());
             Datagram {
                 direction: if up { Direction::Up } else { Direction::Down },

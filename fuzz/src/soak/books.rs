@@ -1,4 +1,4 @@
-//! Accounting of packets: each packet is in exactly one place. A packet that leaves a queue must have arrived there,
+//! Accounting of packets: each packet is in exactly one place. A packet that leaves a queue must have arrived at it,
 //! and one that arrives must have been on a link.
 
 use crate::hold;
@@ -8,7 +8,7 @@ use subak_core::backend::{Backend, PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::PacketKind;
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
-/// Identity of a packet; its copies share it.
+/// Identity of a packet; duplicates that the network makes have the identity of the original.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PacketKey {
     flow: Option<FlowId>,
@@ -23,21 +23,21 @@ struct PacketKey {
 /// Largest packet in a simulation, bytes.
 const MOST_PACKET_BYTES: u64 = 70_000;
 
-/// Bytes of data packets, ACKs and control packets.
+/// Counts of data packets, ACKs and control packets.
 pub type ByKind = [u64; 3];
 
 /// Counts of a flow's packets by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfFlow {
-    /// Bytes that its ends sent or tried to send into their first queue.
+    /// Packets that the flow's ends sent or tried to send into their first queue.
     pub launched: ByKind,
-    /// Bytes dropped at queues.
+    /// Packets dropped at queues.
     pub dropped: ByKind,
-    /// Bytes lost to faults.
+    /// Packets lost to faults.
     pub lost: ByKind,
-    /// Bytes that arrived.
+    /// Packets that arrived at the flow's other end.
     pub delivered: ByKind,
-    /// Payload bytes that arrived.
+    /// Payload bytes of the packets that arrived at the flow's other end.
     pub delivered_bytes: u64,
 }
 
@@ -46,9 +46,9 @@ pub struct OfFlow {
 pub struct OfLink {
     /// Bytes that left the queue.
     pub sent_bytes: ByKind,
-    /// Number of dropped packets.
+    /// Number of packets dropped at the queue.
     pub dropped: u64,
-    /// Number of lost packets.
+    /// Number of packets lost to faults on the link.
     pub lost: u64,
 }
 
@@ -140,7 +140,7 @@ impl Books {
             PacketEvent::Lost => {
                 link.lost += 1;
                 of_flow.lost[kind] += 1;
-                // Header values as of the departure onto the link, or as of the arrival.
+                // The record has the hop of the packet's departure onto the link, or that of its arrival.
                 hold!(
                     self.arrives(&key, s.hop) || self.arrives_later(&key, s.hop),
                     "a packet is lost that was on no link"
@@ -156,7 +156,7 @@ impl Books {
         Ok(())
     }
 
-    /// A packet arrives at a queue: from its source, or from a link.
+    /// Counts a packet that arrives at a queue, from its source or from a link. An error if it was on no link.
     fn comes(&mut self, key: &PacketKey, hop: u16) -> Result<(), String> {
         if hop == 0 {
             self.flows.entry(key.flow).or_default().launched[usize::from(key.kind)] += 1;
@@ -170,7 +170,8 @@ impl Books {
         take(&mut self.wire, &(key.clone(), hop))
     }
 
-    /// Moves a packet off the link before `hop`. Duplicates appear on links.
+    /// Removes a packet from the link before `hop`; false if it was not there. If faults may duplicate packets, one
+    /// that was not there counts as a duplicate.
     fn arrives_later(&mut self, key: &PacketKey, hop: u16) -> bool {
         let known = hop.checked_sub(1).is_some_and(|before| self.arrives(key, before));
         self.doubled += u64::from(!known && self.may_double);
@@ -205,7 +206,8 @@ impl Books {
                 (dropped, lost) == (mine.dropped, mine.lost),
                 "link {link} says {dropped} dropped and {lost} lost: {mine:?}"
             );
-            // A packet in transmission counts in proportion. Pause frames count as control bytes but are not packets.
+            // The link counts a packet in transmission in proportion. Pause frames count as control bytes but are not
+            // packets.
             let said = [view.data_bytes, view.ack_bytes, view.ctl_bytes];
             for (kind, (said, sent)) in said.into_iter().zip(mine.sent_bytes).enumerate() {
                 let sound = sent <= said + MOST_PACKET_BYTES && (said <= sent || kind == 2);

@@ -32,7 +32,7 @@ pub enum CaseResult {
 /// A kind of case: draws random inputs and returns an error if a check fails.
 pub type SoakKind = fn(&mut Draw) -> Result<CaseResult, String>;
 
-/// Kinds of cases, each with its share of sixteen cases.
+/// Kinds of cases, each with its number out of sixteen cases.
 pub const KINDS: [(&str, usize, SoakKind); 4] = [
     ("solver", 5, solver::case),
     ("packets", 6, |draw| packets::case(draw, None)),
@@ -74,7 +74,7 @@ pub fn keep_panics() {
     }));
 }
 
-/// Returns an error with a text unless the condition is true.
+/// Returns an error with the given text from the calling function unless the condition is true.
 #[macro_export]
 macro_rules! hold {
     ($holds:expr, $($text:tt)+) => {

@@ -30,7 +30,7 @@ struct Came {
     halfway: Option<Vec<u64>>,
 }
 
-/// Draws a scene, runs it twice, and checks it. The accounts ignore the event numbered `blind`.
+/// Draws random inputs, simulates them twice, and checks both runs. The accounts ignore the event numbered `blind`.
 pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
     let scene = RandomScene::draw(draw)?;
     let about = format!("{} {}", scene.scheme, serde_json::Value::Object(scene.params.clone()));
@@ -55,7 +55,7 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<CaseResult, String> {
     Ok(if came.cut { CaseResult::Cut } else { CaseResult::Whole })
 }
 
-/// A simulation with its flows; `None` if it is refused with an error that names a place.
+/// A simulation with its flows; `None` if the inputs are refused with an error that names a place.
 fn started(
     scene: &RandomScene,
     seed: u64,
@@ -71,7 +71,7 @@ fn started(
             return Ok(None);
         }
     };
-    // A controller sends its first messages when it is placed.
+    // A controller sends its first messages when it is placed: the watcher must be there before.
     clerk.into_iter().for_each(|clerk| sim.watch(Box::new(clerk)));
     sim.place_controller(&scene.ways);
     Ok(Some(sim))
@@ -80,15 +80,15 @@ fn started(
 /// Final views of flows that were removed after their end.
 type Forgotten = Vec<(FlowId, FlowView)>;
 
-/// Runs the simulation until its flows are done. With `forgotten`, ended flows are removed on the way and stored
-/// there.
+/// Runs the simulation until its flows are done. With `forgotten`, flows are removed once they have ended, and their
+/// final views stored there.
 fn ran(sim: &mut dyn Backend, scene: &RandomScene, forgotten: &mut Option<Forgotten>) -> Came {
     let flows: Vec<FlowId> = scene.plans.iter().map(|plan| sim.add(plan.clone())).collect();
     let begun_ns = 2 * scene.until_ns;
     let (mut slice_ns, mut halfway) = ((scene.until_ns / 20).max(1), None);
     while sim.now_ns() < END_NS && sim.events() < MOST_EVENTS {
         let (events, until_ns) = (sim.events(), sim.now_ns() + slice_ns);
-        // First until all starts and faults are over, then until the end, however long that takes.
+        // First until all flows have started and all faults are over, then until the last flow ends.
         match sim.now_ns() < begun_ns {
             true => sim.run_until(until_ns),
             false => sim.run_until_done(until_ns),

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Largest packet of a random spec, bytes.
 const MOST_PACKET_BYTES: f64 = 9200.0;
 
-/// A row of results: its non-empty columns.
+/// A row of results: its non-empty columns by name.
 pub type CsvRow = HashMap<String, String>;
 
 /// Reads the rows of a run, by kind.

@@ -13,7 +13,7 @@ const MS: f64 = 1e6;
 pub struct RandomScene {
     /// The scheme; `OPTIMIZER/TRANSPORT` for a pair.
     pub scheme: &'static str,
-    /// Its parameters.
+    /// Parameters of the scheme.
     pub params: Map<String, Value>,
     /// The network.
     pub network: Network,
@@ -57,7 +57,7 @@ pub fn network_keys(draw: &mut Draw) -> Value {
     keys
 }
 
-/// Random parameters that differ from the defaults; words and flags less often.
+/// Random values for some of the word and flag parameters of `scheme`; the other parameters keep their defaults.
 pub fn params(draw: &mut Draw, scheme: &str) -> Map<String, Value> {
     let mut given = Map::new();
     for param in subak_schemes::registry::find(scheme).map_or(&[][..], |info| info.params) {
@@ -74,14 +74,14 @@ pub fn params(draw: &mut Draw, scheme: &str) -> Map<String, Value> {
     given
 }
 
-/// The name of a random scheme of the registry, or of a random optimizer/transport pair.
+/// Name of a random scheme of the registry, or of a random optimizer/transport pair.
 pub fn scheme(draw: &mut Draw) -> &'static str {
     let all = subak_schemes::registry::all();
     all[draw.below(all.len())].name
 }
 
 impl RandomScene {
-    /// Draws a scene.
+    /// Draws random inputs of a simulation.
     pub fn draw(draw: &mut Draw) -> Result<RandomScene, String> {
         let keys = network_keys(draw);
         let (mut network, _) = subak_core::generate::network(&keys).map_err(|e| format!("{keys} is refused: {e}"))?;
@@ -131,7 +131,7 @@ struct Times {
     slowest: f64,
     until_ns: Ns,
     rtt_ns: Ns,
-    /// Largest duration of a flow without end, ns: some thousand packets.
+    /// Largest duration of an endless flow, ns: some thousand packets.
     endless_ns: f64,
 }
 

@@ -7,11 +7,12 @@ use crate::hold;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_solve::{Answer, Incremental, SolveOptions, Status, certify, solve};
 
-/// Tolerance of a certificate, and relative excess of a link over its capacity.
+/// Tolerance of a certificate.
 const TOLERANCE: f64 = 1e-8;
+/// Largest relative excess of a link's load over its capacity.
 const OVERLOAD: f64 = 1e-9;
 
-/// A random problem; capacities and weights span up to this many orders of magnitude.
+/// A random problem. Capacities and weights span up to 1, 4 or 9 orders of magnitude.
 pub fn problem(draw: &mut Draw) -> Result<Case, String> {
     let orders = draw.of(&[1.0, 4.0, 9.0]);
     let policy = policy(draw);
@@ -64,7 +65,7 @@ fn flow(draw: &mut Draw, number: usize, links: usize, paths: usize, orders: f64)
     flow
 }
 
-/// Checks an answer; `false` if it says that it is not certified.
+/// Checks an answer; `false` if the answer's status says that it is not certified.
 pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
     let certificate = certify(case, answer);
     let (worst, over) = (certificate.worst(), certificate.infeasibility);
@@ -83,7 +84,7 @@ pub fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
     Ok(certified)
 }
 
-/// Solves a random problem, repeats it, and solves it again after changes.
+/// Solves a random problem twice, which must have the same result, and again after changes.
 pub fn case(draw: &mut Draw) -> Result<CaseResult, String> {
     let case = problem(draw)?;
     let options = SolveOptions::default();

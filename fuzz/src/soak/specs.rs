@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use subak_core::Policy;
 use subak_lab::{RunOptions, Spec, Trial, ValidSpec};
 
-/// Limit of a run's estimated cost, s, and of its actual duration.
+/// Largest estimated cost of a run, s.
 const MOST_COST_S: f64 = 0.4;
+/// Largest estimated number of flows of a run.
 const MOST_FLOWS: f64 = 5000.0;
+/// Largest duration of a run.
 const MOST_TIME: Duration = Duration::from_secs(40);
 
 /// A random spec, which may be invalid.
@@ -162,7 +164,7 @@ fn fault(draw: &mut Draw, duration_s: f64) -> Value {
     keys
 }
 
-/// The checked spec, shortened until its cost is low; `None` if it is refused.
+/// The checked spec, with a duration reduced until its cost is low; `None` if the spec is refused.
 fn affordable(mut tree: Value) -> Result<Option<ValidSpec>, String> {
     for _ in 0..10 {
         let Some(spec) = checked(tree.clone())? else { return Ok(None) };
@@ -236,7 +238,7 @@ pub fn run(draw: &mut Draw) -> Result<CaseResult, String> {
     Ok(CaseResult::Whole)
 }
 
-/// Whether a run finished in time; an error if a trial failed.
+/// Whether a run finished in time. An error if a trial failed.
 fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<bool, String> {
     let (cancel, begun) = (AtomicBool::new(false), Instant::now());
     let progress = |_| {

@@ -15,7 +15,7 @@ const SIZES: [&str; 9] = [
     "google-rpc",
 ];
 
-/// A workload for hosts h0, h1, ... and a duration in seconds.
+/// A random workload for hosts h0, h1, ... and a duration in seconds.
 pub fn workload(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     let bytes = draw.log(100.0, 300e3).round();
     let mut keys = match draw.below(7) {
@@ -81,7 +81,7 @@ fn host(draw: &mut Draw, hosts: usize) -> Value {
     json!(format!("h{}", draw.below(hosts)))
 }
 
-/// Listed flows, some of which depend on others.
+/// Random listed flows, some of which start after others.
 fn steps(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     let mut flows = Vec::new();
     for k in 0..draw.whole(1, 12) {
@@ -111,7 +111,7 @@ fn steps(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     json!({"kind": "steps", "flows": flows, "jitter": draw.of(&[0.0, duration_s / 100.0])})
 }
 
-/// Jobs of flows and tasks.
+/// Random jobs of flows and tasks.
 fn jobs(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     let mut jobs = Vec::new();
     for _ in 0..draw.whole(1, 4) {

@@ -218,7 +218,7 @@ def _checked(source: Any, target: Any, path: Path) -> Answer:
 
 
 def _untrue(told: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """Statements of an answer about itself that are false."""
+    """One line for each value of a placement file that differs from the value computed from the placement."""
     keys = ["program", "switch", "stages", "latency_cycles", "blocks"]
     if told.get("power_model", found["power_model"]) == found["power_model"]:
         keys.append("power_w")
@@ -248,7 +248,10 @@ def _others(found: Answer, until: float) -> list[Answer]:
 
 
 def _why(found: Answer, until: float) -> tuple[dict[str, Any] | None, list[str]]:
-    """The obstacle to a placement, or to one with one stage less."""
+    """Why the program does not fit; or, for ``--why`` of one that fits, why not in one stage less.
+
+    Data and sentences.
+    """
     from subak.pipeline import explain
     from subak.pipeline.packing import NeverFitsError, needs
 

@@ -1,4 +1,4 @@
-"""``subak new`` and ``subak check``: schemes of one's own."""
+"""``subak new`` and ``subak check``: schemes that users write."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from subak.progress import waiting
 
 
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as mine.py.")],
-    like: Annotated[str, typer.Option(help="The scheme to begin with: dctcp or rcp.")] = "dctcp",
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as mine.py or mine.c.")],
+    like: Annotated[str, typer.Option(help="The scheme to start from: dctcp, or rcp (Python only).")] = "dctcp",
 ) -> None:
-    """Write a first scheme of your own in Python, a copy of one of ours."""
+    """Write a small scheme in Python or C to start from."""
     from subak.conformance import write_template
 
-    write_template(file, like)
-    name = like.capitalize()
-    print(f'wrote {file}; name it in a spec:\n\n[[scheme]]\nname = "{file.stem}"\npython = "{file}:{name}"')
+    written = " and ".join(map(str, write_template(file, like)))
+    if file.suffix == ".c":
+        library = file.with_suffix(".so")
+        compiled = f"cc -O2 -shared -fPIC -o {library} {file}"
+        print(f'wrote {written}; compile it and name it in a spec:\n\n{compiled}\n\n[[scheme]]\nlibrary = "{library}"')
+    else:
+        named = f'name = "{file.stem}"\npython = "{file}:{like.capitalize()}"'
+        print(f"wrote {written}; name it in a spec:\n\n[[scheme]]\n{named}")
 
 
 def check(

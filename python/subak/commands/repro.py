@@ -145,7 +145,7 @@ def show(verdict: Verdict) -> None:
 
 
 def mark(check: dict[str, Any]) -> str:
-    """Outcome of a check for tables: failures are highlighted, undecided checks say what they need."""
+    """Outcome of a check for tables. Failures are in capitals; an undecided check has the runs that would decide it."""
     outcome = check["outcome"]
     if outcome is not None and check["part"] != "claim":
         return f"{check['part']}: {'holds' if check['leans'] else 'does not hold'}"

@@ -116,7 +116,7 @@ def run(
     with _make(network, scheme, ecn) as made:
         standing = _standing(f"run-{os.getpid()}", made)
         standing.save()
-        # Ctrl-C is for the command; this process ends after it.
+        # Ctrl-C is for the command; this process ends after the command.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             environment = {**os.environ, "SUBAK_TESTBED": standing.name}
@@ -196,7 +196,7 @@ def _make(network: str, scheme: str | None, ecn: str | None) -> ByHand:
 
 
 def _weighted(standing: Standing, host: str, command: list[str], weight: float) -> int:
-    """Runs the command in a control group of its own; returns its exit status."""
+    """Runs the command in its own control group with the weight; returns the command's exit status."""
     from subak.testbed.groups import new_group, weigh
     from subak.testbed.namespaces import become
     from subak.testbed.testbed import agent
@@ -257,7 +257,7 @@ def _links(standing: Standing) -> list[dict[str, Any]]:
 
 
 def _counted(standing: Standing) -> list[dict[str, int]]:
-    """Counters of the programs at each queue, if there are any."""
+    """Counters of the kernel programs at each queue; empty dicts if the testbed has no programs."""
     from subak.testbed.testbed import agent
 
     nothing: list[dict[str, int]] = [{} for _ in standing.links]
@@ -272,7 +272,7 @@ def _counted(standing: Standing) -> list[dict[str, int]]:
 
 
 def _plain(command: list[str]) -> list[str]:
-    """The command without the ``--`` before it."""
+    """The command without a leading ``--``; raises an error if nothing is left."""
     plain = command[1:] if command[0] == "--" else command
     if not plain:
         raise InputError(None, "COMMAND", "missing", "write the command after --, such as: -- ip route")

@@ -1,1 +1,1 @@
-"""Schemes of users in Python: the core of Subak calls these modules, users do not."""
+"""Schemes that users write in Python. Subak's core calls these modules; users do not."""

@@ -1,4 +1,4 @@
-"""Loads a scheme from its text, anew each time, and reads what it says of itself."""
+"""Loads a user's scheme from its source text, in a new module each time, and reads its declarations."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ HOOKS: dict[str, tuple[str, ...]] = {
     "hop": ("on_start", "on_enqueue", "on_dequeue", "on_message", "on_timer", "on_capacity"),
     "sink": ("on_data", "on_message", "on_timer"),
 }
-"""The hooks of each machine, in the order in which the core keeps them."""
+"""Hooks (callbacks) of each kind of state machine, in the order that the core expects."""
 
 BASES = {"source": scheme.Source, "hop": scheme.Hop, "sink": scheme.Sink}
 UNITS = ("", "packets", "bytes", "s", "bit/s", "flag")
 GOALS = ("own", "max-min", "equal-max-min", "utility", "alpha-fair")
 QUEUES = (scheme.Fifo, scheme.Priority, scheme.Rank, scheme.Stfq, scheme.FairCodel)
 KNOWN = ("name", *(name for name in vars(scheme.Scheme) if not name.startswith("_")))
-"""What a scheme may define, and is asked for."""
+"""Attributes of a scheme's class that Subak reads."""
 
 
 class Text(NamedTuple):
-    """The text of a scheme, with the files that it may import and those beside it that it may not."""
+    """Source text of a scheme, the files that it may import, and the names of other files beside it."""
 
     file: str
     cls: str
@@ -51,11 +51,11 @@ class Text(NamedTuple):
 
 
 class Failed(Exception):  # noqa: N818
-    """What went wrong in the user's text, in words: the core makes an error of it."""
+    """Error in a user's scheme. The core reports the message as an input error."""
 
 
 def define(text: Text) -> dict[str, Any]:
-    """What the scheme of ``text`` says of itself without parameters. Raises ``InputError``."""
+    """Declarations of the scheme of ``text`` without parameters. Raises ``InputError``."""
     cls = _class_of(text)
     for name in ("node", "controller", "lossless"):
         if getattr(cls, name, None) is not None:
@@ -75,7 +75,7 @@ def define(text: Text) -> dict[str, Any]:
 
 
 def make(text: Text, params: dict[str, Any]) -> tuple[scheme.Scheme, dict[str, Any]]:
-    """A new scheme of ``text`` with ``params``, and what it says of itself."""
+    """A new scheme of ``text`` with ``params``, and its declarations."""
     cls = _class_of(text)
     try:
         made = cls()
@@ -137,7 +137,7 @@ def _mark(made: scheme.Scheme, name: str, file: str) -> tuple[str, Any, str]:
 
 
 def hooks(kind: str, machine: object) -> tuple[Callable[..., Any] | None, ...]:
-    """The hooks that ``machine`` defines, in the core's order."""
+    """The hooks that ``machine`` defines, ``None`` for the others, in the core's order."""
     names, base = HOOKS[kind], BASES[kind]
     for name in dir(machine):
         if name.startswith("on_") and name not in names:
@@ -153,7 +153,7 @@ def hooks(kind: str, machine: object) -> tuple[Callable[..., Any] | None, ...]:
 
 
 def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[..., Any] | None, ...] | None:
-    """The hooks of a new machine of the scheme; ``None`` where it has none."""
+    """The hooks of a new state machine of the scheme; ``None`` if the scheme has none of this kind."""
     one = getattr(made, kind)(view)
     if one is None and kind != "source":
         return None
@@ -163,12 +163,12 @@ def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[...,
 
 
 def has(kind: str, made: scheme.Scheme) -> bool:
-    """Whether the scheme defines machines of that kind."""
+    """Whether the scheme defines state machines of this kind."""
     return getattr(type(made), kind) is not getattr(scheme.Scheme, kind)
 
 
 def error_line(error: BaseException, text: Text) -> str:
-    """The exception in one line, with the latest line of the user's text that it came through."""
+    """The exception in one line, with the last line of the user's text in its traceback."""
     if isinstance(error, Failed):
         return str(error)
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -183,7 +183,7 @@ def error_line(error: BaseException, text: Text) -> str:
 
 
 def _class_of(text: Text) -> type[scheme.Scheme]:
-    """The class of ``text``, in a module of its own that shares nothing with one that was loaded before."""
+    """The class of ``text``, from a new module that shares no state with modules loaded before."""
     try:
         module = _Modules(text).execute(text.file, text.text)
     except Exception as error:
@@ -200,7 +200,7 @@ def _class_of(text: Text) -> type[scheme.Scheme]:
 
 
 class _Modules:
-    """The modules of one scheme: what its text imports from beside it is as new as itself."""
+    """The modules of one scheme. Files that the scheme imports are loaded anew, too."""
 
     def __init__(self, text: Text) -> None:
         self._files = {PurePath(name).stem: (name, held) for name, held in text.files.items()}
@@ -227,7 +227,7 @@ class _Modules:
 
 
 def _refuse_misspelled(cls: type, file: str) -> None:
-    """Refuses what is spelled nearly as something that a scheme is asked for, and would never be looked at."""
+    """Raises an error for an attribute whose name nearly equals a known one, since Subak would ignore it."""
     for name in vars(cls):
         near = difflib.get_close_matches(name, KNOWN, 1, cutoff=0.8)
         if near and name not in KNOWN and not name.startswith("_") and name not in getattr(cls, "params", {}):

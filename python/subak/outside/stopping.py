@@ -1,4 +1,4 @@
-"""Ends a hook that does not end by itself."""
+"""Interrupts a hook of a user's scheme that runs too long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 
 
 class HookStopped(BaseException):
-    """Raised in a hook that takes too long."""
+    """Raised in a hook that runs too long."""
 
 
 def interrupt(thread: int, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The text of a class that a program hands over: a run makes its schemes from text, anew for each trial."""
+"""Source text of a scheme's class that a Python program passes to ``run``, which loads it anew for each trial."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = (int, float, str, bool, bytes, type(None))
 
 
 def of_class(name: str, cls: object) -> tuple[str, str, str, dict[str, bytes]]:
-    """Its text, its name there, the file, and the files beside that one which it imports."""
+    """Source text of the class, its name there, the file, and the files beside it that the text imports."""
     if not isinstance(cls, type):
         raise InputError(None, f"schemes.{name}", f"it is {cls!r}", "give a class, class Mine(subak.Scheme)")
     module = sys.modules.get(cls.__module__)
@@ -31,7 +31,7 @@ def of_class(name: str, cls: object) -> tuple[str, str, str, dict[str, bytes]]:
 
 
 def _beside(text: bytes, folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of ``folder`` that the text imports, and those that these import."""
+    """The files of ``folder`` that the text imports, directly or through other files of the folder."""
     seen: set[str] = set()
     waiting = [text]
     while waiting:
@@ -52,7 +52,7 @@ def _imported(text: bytes) -> Iterator[str]:
 
 
 class _Collected:
-    """The text of a class of a notebook, with what it uses there, in an order that can be executed."""
+    """Source text of a class of a notebook and of the definitions it uses, in an order that can be executed."""
 
     def __init__(self, name: str, known: dict[str, object]) -> None:
         self.parts: list[str] = []
@@ -87,7 +87,7 @@ class _Collected:
             raise InputError(None, self._place, f"it uses {name}, a {type(one).__name__}", hint)
 
     def _source(self, one: type | types.FunctionType) -> str:
-        """The lines that define it, by the file of its own code: notebooks have one for each cell."""
+        """Source lines of a class or function. Its code names the file: a notebook has one file for each cell."""
         functions = [one] if isinstance(one, types.FunctionType) else _functions(one)
         for function in functions:
             text = "".join(linecache.getlines(function.__code__.co_filename))

@@ -1,7 +1,7 @@
 """Placement of packet programs in switch pipelines (PERC thesis, chapter 6), for `subak fit`.
 
-A program is a graph of tables, a switch a graph of stages. Greedy solvers and an exact one place tables in stages, and
-an independent validator checks every placement. Modules are imported on first use.
+A program is a graph of match-action tables, a switch a graph of stages. Greedy solvers and an exact one place tables in
+stages, and an independent validator checks every placement. Modules are imported on first use.
 """
 
 from __future__ import annotations

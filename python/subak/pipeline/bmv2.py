@@ -35,7 +35,7 @@ KINDS = {
 }
 ORDERED = ("<", ">", "<=", ">=")
 NODES = ("tables", "conditionals", "action_calls")
-"""Kinds of nodes of a pipeline."""
+"""Keys of a pipeline in bmv2's JSON that list nodes of its control flow."""
 HIT = ("__HIT__", "__MISS__")
 
 DEFAULT_SIZE = 1024
@@ -162,7 +162,10 @@ class _Reader:
         )
 
     def _actions_of(self, told: Mapping[str, Node]) -> list[Node]:
-        """Actions of a table, by number or in older JSON by name, with those of its default and constant entries."""
+        """Actions of a table, with those of its default and constant entries.
+
+        Older JSON refers to actions by name, not number.
+        """
         if "action_ids" in told:
             found = [self._numbered(node) for node in told["action_ids"].items()]
             _check_names(found, told)
@@ -201,7 +204,7 @@ class _Reader:
         return leaving(outcomes, exits, by_action, follow) if exits else outcomes
 
     def _meters(self, told: Mapping[str, Node]) -> list[Node]:
-        """Direct meters of a table: the one that it names, and those bound to it."""
+        """Direct meters of a table: the one that the table names, and those bound to the table."""
         table = told["name"].text()
         found = [node for kind, node in self.actions.bound.get(table, []) if kind == "meter"]
         named = told.get("direct_meters")
@@ -216,7 +219,7 @@ class _Reader:
         return found if any(meter is node for node in found) else [*found, meter]
 
     def _counted(self, told: Mapping[str, Node]) -> bool:
-        """Whether a table has a direct counter: by its own key, or bound to it."""
+        """Whether a table has a direct counter, by the table's own key or by a counter bound to the table."""
         bound = self.actions.bound.get(told["name"].text(), [])
         return ("with_counters" in told and told["with_counters"].value is True) or "counter" in (k for k, _ in bound)
 
@@ -226,13 +229,13 @@ class _Reader:
         return set() if target is None or target.value is None else {self.fields.field(target)}
 
     def _selected(self, told: Mapping[str, Node], profiles: Mapping[str, Mapping[str, Node]]) -> set[str]:
-        """Fields by which the selector of a table's action profile chooses."""
+        """Fields by which the selector of a table's action profile chooses an action."""
         called = told.get("action_profile") or told.get("act_prof_name")
         if called is None or called.value is None:
             if "type" in told and told["type"].value not in ("simple", None):
                 raise told["type"].error("it has no action profile", "name one in action_profile")
             return set()
-        # In older JSON the selector is in the table.
+        # In older JSON, the selector is part of the table.
         profile = profiles.get(called.text(), told)
         if called.text() not in profiles and "selector" not in told:
             raise called.error(f'there is no action profile "{called.value}"', "declare it in action_profiles")
@@ -300,7 +303,7 @@ def _by_id(actions: list[Node]) -> dict[int, Node]:
 
 
 def _size(told: Mapping[str, Node]) -> int:
-    """Number of entries of a table; p4c writes its default for a table of constant entries without a size."""
+    """Number of entries of a table. A table of constant entries without a size has p4c's default size in JSON."""
     size = told["max_size"].whole(1) if "max_size" in told else 1
     constant = told.get("entries")
     held = len(constant.items()) if constant is not None and constant.value is not None else 0

@@ -32,7 +32,7 @@ PRIMITIVES = {
     "execute_meter": "srw",
     "generate_digest": "rl",
 }
-"""Effect of each primitive on its parameters, in order."""
+"""For each primitive, how it uses its parameters, in order."""
 COPYING = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress", "resubmit", "recirculate", "truncate")
 AGAIN = ("resubmit", "recirculate")
 OPERATORS = (
@@ -44,7 +44,7 @@ OPERATORS = (
 NOTHING = ("hexstr", "bool", "string")
 """Types of values that are not fields."""
 DATA = ("runtime_data", "local")
-"""Types for action data of an entry; ``local`` inside expressions."""
+"""Types of values for action data of an entry; ``local`` is used inside expressions."""
 JUMPS = ("_jump", "_jump_if_zero")
 NUMBERED = ("access_field", "access_union_header")
 """Operations whose second operand is a plain number."""
@@ -62,7 +62,7 @@ class Effect:
 
 
 class Actions:
-    """Reader of actions and expressions."""
+    """Reader of the actions and expressions of a bmv2 program."""
 
     def __init__(self, top: Mapping[str, Node], fields: Fields) -> None:
         self.fields = fields

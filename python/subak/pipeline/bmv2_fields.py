@@ -79,13 +79,13 @@ class Fields:
         return {name for name in names if self._number.get(name) == number.whole()}
 
     def stack_field(self, node: Node) -> set[str]:
-        """A field of the last header of a stack, whichever that is."""
+        """For a field of the last header of a stack, which is known only at run time: that field of every header."""
         parts = node.items()
         last = parts[-1].text()
         return {name for name in self.leaves(parts[0]) if name.endswith((f".{last}", f".{INDEX}", f".{VALID}"))}
 
     def validity(self, node: Node) -> set[str]:
-        """The field that tells whether a header is valid; in a union at most one header is."""
+        """The field that stores whether a header is valid; for a union, those of all its headers."""
         value = node.mapping()["value"] if isinstance(node.value, dict) else node
         if isinstance(value.value, dict):
             raise value.error("which header this is only the packet tells", "name a header")

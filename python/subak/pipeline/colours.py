@@ -1,4 +1,4 @@
-"""One colour and one number per table; numbers distinguish neighbours for readers who see no colours."""
+"""One colour and one number per table; numbers distinguish neighbours for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KINDS = {"match": "#0072B2", "action": "#D55E00", "successor": "#777777", "rever
 
 
 def of_tables(names: Sequence[str]) -> dict[str, str]:
-    """Hues by the golden angle; lightness changes from one to the next."""
+    """A colour for each table: hues by the golden angle, and a different lightness for neighbours in the list."""
     found = {}
     for i, name in enumerate(names):
         light = (0.62, 0.78, 0.70)[i % 3]

@@ -11,8 +11,8 @@ from subak.pipeline.program import ACTION, MATCH, REVERSE, SUCCESSOR, Dependency
 def dependencies(tables: Sequence[Table]) -> tuple[Dependency, ...]:
     """The strictest dependency of each pair of tables that a packet may traverse one after the other.
 
-    ``next`` of every table must be known and acyclic. An operand of an action counts like a field that it writes: the
-    earlier write must be complete by then, the earlier match need not be (Bosshart et al., SIGCOMM 2013).
+    ``next`` of every table must be known and acyclic. An operand of an action counts like a field that it writes: an
+    earlier action must have written it, but an earlier match need not be complete (Bosshart et al., SIGCOMM 2013).
     """
     flow = Flow(ways(tables))
     found = []

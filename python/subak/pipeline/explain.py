@@ -1,4 +1,4 @@
-"""Explains why a program does not fit, or not into fewer stages: an irreducible infeasible subset."""
+"""Explains why a program does not fit, or does not fit into fewer stages, by an irreducible infeasible subset."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ENDLESS = 10**9
 
 @dataclass(frozen=True)
 class Core:
-    """An infeasible set of constraints."""
+    """A set of constraints that no placement meets."""
 
     depth: int
     """Number of stages that does not suffice; parallel stages count once."""
     sizes: tuple[str, ...]
-    """Tables whose number of entries matters; the others could have a single entry."""
+    """Tables whose number of entries matters; any other table could have a single entry."""
     dependencies: tuple[Dependency, ...]
     limits: tuple[str, ...]
     undecided: tuple[Any, ...]
@@ -42,7 +42,7 @@ class Core:
         return not self.undecided
 
     def to_dict(self) -> dict[str, Any]:
-        """The set as JSON."""
+        """The set of constraints as a JSON document."""
         return {
             "depth": self.depth,
             "tables": list(self.sizes),
@@ -57,19 +57,19 @@ class Core:
 def core(
     program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int | None = None, seconds: float = 30.0
 ) -> Core | str:
-    """An irreducible infeasible subset for a pipeline of ``depth`` stages.
+    """An irreducible infeasible subset of the constraints, for a pipeline of ``depth`` stages.
 
-    ``HOLDS`` if the program fits, ``UNDECIDED`` if ``seconds`` did not suffice.
+    Returns ``HOLDS`` if the program fits, ``UNDECIDED`` if ``seconds`` did not suffice.
     """
     depth = max(switch.depths) + 1 if depth is None else depth
     until = time.monotonic() + seconds
-    # Shared memory without blocks has no rows: its blocks belong to every subset.
+    # Without the limit of blocks, shared memory would have no rows: every subset includes it.
     fixed = ["blocks"] if switch.shares else []
     limits = [limit for limit in LIMITS if _has(program, switch, limit) and limit not in fixed]
     demands: list[Any] = [*limits, *program.dependencies, *(t.name for t in program.tables)]
 
     def tried(kept: Sequence[Any]) -> str:
-        """Whether these constraints alone are infeasible."""
+        """``FAILS`` if these constraints alone are infeasible, ``HOLDS`` if they are feasible, or ``UNDECIDED``."""
         left = until - time.monotonic()
         if left <= 0.05:
             return UNDECIDED
@@ -93,7 +93,7 @@ def core(
 
 
 def _placed(program: Program, switch: Switch, needs: Mapping[str, Needs], without: Sequence[str], depth: int) -> bool:
-    """Whether a greedy solver finds a placement, which is faster than building the model."""
+    """Whether a greedy solver finds a placement: this is faster than the exact solver's proof."""
     if "registers" in without:
         return False
     factor = ENDLESS if "blocks" in without else 1
@@ -129,7 +129,10 @@ def _relaxed(program: Program, held: set[Any]) -> Program:
 
 
 def _shrink(demands: list[Any], tried: Callable[[Sequence[Any]], str]) -> tuple[list[Any], list[Any]]:
-    """Removes ever smaller parts while the rest stays infeasible; also returns the undecided constraints."""
+    """Removes constraints, in ever smaller groups, while the rest stays infeasible.
+
+    Also returns the undecided constraints.
+    """
     kept, needed = list(demands), set()
     size = max(len(kept) // 2, 1)
     while True:
@@ -159,7 +162,7 @@ def _chain(program: Program, switch: Switch, needs: Mapping[str, Needs], depth: 
 
 
 def words(found: Core, program: Program, switch: Switch) -> list[str]:
-    """The subset as sentences."""
+    """The infeasible subset as sentences."""
     count = f"{found.depth} stages" if found.depth != 1 else "1 stage"
     said = [f"{program.name} does not fit into {count} of {switch.name}."]
     if found.chain:

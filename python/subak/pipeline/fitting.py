@@ -1,4 +1,4 @@
-"""From a program and a switch to a certified placement."""
+"""Places a program on a switch with the chosen solver, and validates the placement."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ SOLVERS = ("cp-sat", *GREEDY)
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a solver, validated."""
+    """Result of a solver, after validation."""
 
     program: Program
     switch: Switch
     solver: str
     objective: str
     status: str
-    """``optimal``, ``feasible``, ``infeasible``, or ``unknown`` where the time was over before anything was found; of a
-    greedy solver, ``failed`` where it gave up."""
+    """``optimal``, ``feasible``, ``infeasible``, or ``unknown`` if the time limit came before any result; ``failed``
+    for a greedy solver that found no placement."""
     placement: Placement | None = None
     measures: Measures | None = None
     bound: float | None = None
     """Proven bound of the objective."""
     seconds: float = 0.0
-    """Time until the objective was decided or its time limit reached, s, without further objectives."""
+    """Time until the objective was decided or the time limit was reached, s; without the further objectives."""
     why: str = ""
-    """Why a greedy solver gave up."""
+    """Why a greedy solver found no placement."""
     wrong: tuple[str, ...] = ()
-    """Violations found by the validator; only the reference's own accounting can cause some."""
+    """Violations found by the validator. Only ``reference`` causes some, since it counts room as the published runs
+    did."""
     started_from: str = ""
-    """Greedy solver whose placement was the start of the search."""
+    """Greedy solver whose placement the exact solver started from."""
     then: tuple[tuple[str, bool], ...] = ()
     """Further objectives, and whether each is proven optimal."""
 
@@ -102,7 +103,7 @@ class Answer:
 
 
 def value_of(measures: Measures, objective: str) -> float:
-    """The measure of an objective."""
+    """The value of the measure that ``objective`` names."""
     named = {
         "stages": measures.stages,
         "latency": measures.latency_cycles,
@@ -123,7 +124,10 @@ def fit(
     reference: bool = False,
     without: Collection[str] = (),
 ) -> Answer:
-    """Places ``program`` on ``switch``; ``reference`` makes greedy solvers break ties and count room as published."""
+    """Places ``program`` on ``switch``.
+
+    ``reference`` makes greedy solvers break ties and count room as the published runs did.
+    """
     wanted = objective or ("blocks" if switch.shares else "stages")
     if wanted not in OBJECTIVES:
         raise InputError(None, "--objective", f'"{wanted}" is none', f"choose one of: {', '.join(OBJECTIVES)}")
@@ -184,7 +188,7 @@ def _exact(
     depth = int(start.value) if start and start.value and objective == "stages" else None
     first = start.placement if start else None
     if start is None:
-        # Feasibility is decided first, since an objective makes it harder.
+        # A placement of any kind is searched first, since an objective makes the search harder.
         half = (until - time.monotonic()) / 2
         any_one = cpsat.solve(program, switch, asked, None, time_limit=half, workers=workers, without=without)
         if any_one.status == "infeasible":
@@ -223,7 +227,7 @@ def _checked(
     seconds: float,
     without: Collection[str],
 ) -> Answer:
-    """The exact solver's result, or the greedy one's if that is better, with the better of both bounds."""
+    """The exact solver's result, or the greedy solver's if that is better, with the better of the two bounds."""
     assert found.placement is not None
     wrong = tuple(str(v) for v in violations(program, switch, found.placement)) if not without else ()
     if wrong:

@@ -1,4 +1,4 @@
-"""The control flow between tables."""
+"""Control flow between tables: the tables that may follow each one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ways = Mapping[str, Iterable[str | None]]
 
 
 def exclusive_pairs(ways: Ways) -> frozenset[frozenset[str]]:
-    """Pairs of tables that no packet traverses both of, as far as the control flow shows."""
+    """Pairs of tables of which no packet traverses both, by the control flow."""
     reach = Flow(ways).reach
     names = list(ways)
     return frozenset(
@@ -24,7 +24,7 @@ def exclusive_pairs(ways: Ways) -> frozenset[frozenset[str]]:
 
 
 class Flow:
-    """The control flow between tables."""
+    """Control flow between tables: for each table, the tables that a packet may or must reach later."""
 
     def __init__(self, ways: Ways) -> None:
         self.next: dict[str, set[str | None]] = {name: set(follow) or {END} for name, follow in ways.items()}
@@ -39,7 +39,7 @@ class Flow:
             self._always[name] = set.intersection(*paths)
 
     def decides(self, before: str, after: str) -> bool:
-        """Whether the outcome of ``before`` decides if a packet reaches ``after``, and no later table does."""
+        """Whether ``before`` is the last table whose outcome decides if a packet reaches ``after``."""
         if after in self._always[before]:
             return False
         return any(to == after or after in self._always[to] for to in self.next[before] if to is not END)

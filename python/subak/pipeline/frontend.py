@@ -8,7 +8,7 @@ from subak.pipeline.program import Table
 
 STANDARD = "standard_metadata"
 METADATA = (STANDARD, "intrinsic_metadata", "queueing_metadata")
-"""Headers of the fields below; the last two are those of older compilers' JSON."""
+"""Headers of the fields below; the last two names occur in JSON of older compilers."""
 QUEUED = (
     "egress_port",
     "instance_type",
@@ -22,23 +22,26 @@ QUEUED = (
 )
 """Fields that the traffic manager sets between ingress and egress."""
 QUEUED_BY = ("egress_spec", "mcast_grp", "priority", "$copies$")
-"""Ingress fields that determine these; the last one stands for clones, resubmission and truncation."""
+"""Ingress fields that determine ``QUEUED``; the last one represents clones, resubmission and truncation."""
 DROPPED = ("egress_spec", "mcast_grp")
-"""Fields that mark_to_drop writes."""
+"""Fields of standard metadata that the primitive mark_to_drop writes."""
 DESTINED = " (queued)"
-"""Suffix of the name of an ingress field after the traffic manager has read it."""
+"""Suffix of the name of an ingress field's copy that the traffic manager read."""
 COPIES = f"{STANDARD}.$copies${DESTINED}"
 COUNTER_BITS = 64
 """Width of a counter's cell, and of a direct counter per entry: bytes or packets."""
 METER_BITS = 128
 """Width of a meter's cell, and of a direct meter per entry: two buckets of 64 bits."""
 NEVER, MAYBE, ALWAYS = 0, 1, 2
-"""Whether an action exits."""
+"""Whether an action executes ``exit``: never, on some paths, or always."""
 Next = tuple[tuple[str, str | None], ...]
 
 
 def looked(names: Iterable[str], egress: bool) -> set[str]:
-    """Fields on which a read depends: in egress, including those that determined the traffic manager's values."""
+    """Fields on which a read of ``names`` depends.
+
+    In egress they include the ingress fields behind the traffic manager's.
+    """
     found = set(names)
     if egress and any(_standard(name) in QUEUED for name in found):
         found |= {f"{STANDARD}.{name}{DESTINED}" for name in QUEUED_BY}
@@ -46,7 +49,7 @@ def looked(names: Iterable[str], egress: bool) -> set[str]:
 
 
 def changed(names: Iterable[str], egress: bool) -> set[str]:
-    """Fields that a write changes: in ingress, including those that the traffic manager derives from them."""
+    """Fields that a write to ``names`` changes. In ingress they include the copies that the traffic manager reads."""
     found = set(names)
     if not egress:
         found |= {f"{STANDARD}.{_standard(name)}{DESTINED}" for name in names if _standard(name) in QUEUED_BY}
@@ -59,7 +62,7 @@ def _standard(name: str) -> str:
 
 
 def leaving(outcomes: Next, exits: Mapping[str, int], by_action: bool, stop: str | None) -> Next:
-    """Outcomes of a table whose actions exit, by name: an exit leads to ``stop``."""
+    """Outcomes of a table, with those of actions that exit: they lead to ``stop``."""
     if all(how == NEVER for how in exits.values()):
         return outcomes
     if min(exits.values()) == ALWAYS:
@@ -86,11 +89,11 @@ def met(tables: Sequence[Table], start: str | None) -> tuple[tuple[Table, ...], 
 
 
 def again(name: str) -> str:
-    """The note about primitives that send packets through the pipeline again."""
+    """Text of the note about primitives that send packets through the pipeline again."""
     return f"{name} sends packets through the pipeline again: dependencies hold within one pass"
 
 
 def members(table: str, selects: bool) -> str:
-    """The note about a table whose actions are in an action profile."""
+    """Text of the note about a table whose actions are in an action profile."""
     what = "action selector" if selects else "action profile"
     return f"{table}: the members of its {what} are counted as action data of each entry"

@@ -10,17 +10,17 @@ from subak.pipeline.program import ACTION, DEPENDENCY_KINDS, MATCH, Dependency, 
 
 
 class Path(NamedTuple):
-    """A chain of dependencies with its length."""
+    """A chain of tables along dependencies, with the sum of its weights."""
 
     length: int
     tables: tuple[str, ...]
 
 
 def reduced(program: Program) -> Program:
-    """The program without dependencies that others imply.
+    """The program without redundant dependencies.
 
-    A dependency is implied if a chain of others connects its tables and contains an edge at least as strict:
-    for a match dependency another match, for an action dependency a match or an action, for the rest anything.
+    A dependency is redundant if a chain of others connects its tables and contains an edge at least as strict: for a
+    match dependency another match, for an action dependency a match or an action, for the rest anything.
     """
     rank = {kind: i for i, kind in enumerate((*reversed(DEPENDENCY_KINDS),))}
     rank = {kind: max(r, rank["successor"]) for kind, r in rank.items()}
@@ -72,7 +72,7 @@ def longest_from(
 
 
 def levels(program: Program) -> dict[str, int]:
-    """The level of each table: match and action dependencies on its longest way to the end (section 6.5.1)."""
+    """The level of each table: match and action dependencies on its longest chain to the end (section 6.5.1)."""
     return {name: path.length for name, path in longest_from(program, is_strict).items()}
 
 

@@ -1,9 +1,9 @@
 """First-fit placement: FFD, FFL, FFLS and MCF (PERC thesis, section 6.5).
 
-A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. If it does
-not fit into the rest of a memory, that memory is closed for further tables. Variants: ``-16`` keeps up to 16 blocks of
-each stage for the action data of the tables that match in other memory than that of action data; ``-exact16`` does so
-too, and leaves exact matches only the memory that holds nothing but exact ones.
+A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. If a table
+does not fit into the rest of a memory, that memory is closed for further tables. The variant ``-16`` reserves up to 16
+blocks of each stage for action data of tables that match in another memory. ``-exact16`` reserves them too, and places
+exact matches only in memory that stores nothing but exact matches.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ VARIANTS = ("", "-16", "-exact16")
 
 
 class Failed(NamedTuple):
-    """Raised if a greedy solver finds no placement."""
+    """Result of a greedy solver that found no placement: the table without room, and why."""
 
     table: str
     why: str
 
 
 class Fit(NamedTuple):
-    """Units of one format, with the blocks of their overhead."""
+    """Units of one format that fit, with the blocks of their overhead."""
 
     unit: Unit
     units: int
@@ -42,12 +42,12 @@ class Fit(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Number of entries that fit."""
+        """Number of match entries that fit into the units."""
         return self.unit.entries * self.units
 
     @property
     def blocks(self) -> int:
-        """Number of blocks of the match."""
+        """Number of blocks of the match, without overhead."""
         return self.unit.blocks * self.units
 
 
@@ -62,7 +62,7 @@ class Room:
     fields: float
     here: set[str]
     rows: dict[str, RowRoom]
-    """Rows left in shared memories."""
+    """Free rows of each shared memory."""
 
 
 def place(
@@ -74,7 +74,7 @@ def place(
     reference: bool = False,
     until: float = inf,
 ) -> Placement | Failed:
-    """The placement in the order of ``metric``; ``until`` is the time limit.
+    """The placement in the order of ``metric``; the search ends at the time ``until``.
 
     ``reference`` breaks ties and counts room as the published runs did. They counted neither the action data of a match
     that fills the rest of another memory, nor the tables of a stage.
@@ -126,7 +126,7 @@ class _Greedy:
         waits: dict[str, list[Dependency]] = {name: [] for name in line}
         for d in self.program.dependencies:
             waits[d.after].append(d)
-        # The first table in the list whose dependencies are all placed, repeatedly.
+        # Repeatedly the first table in the list whose dependencies are all placed.
         for name in order(line, [(d.before, d.after) for d in self.program.dependencies])[0]:
             if time.monotonic() > until:
                 return Failed(name, "the time was over")
@@ -183,7 +183,7 @@ class _Greedy:
         return placed
 
     def _fit(self, table: Table, memory: str, formats: tuple[Unit, ...], stage: int, left: int) -> Fit | None:
-        """The largest number of entries that fit; if all remaining ones do, in the fewest blocks."""
+        """The largest number of entries that fit; if all remaining entries do, in the fewest blocks."""
         room, needs = self.rooms[stage], self.needs[table.name]
         if needs.subunits[memory] > room.subunits.get(memory, needs.subunits[memory]):
             return None
@@ -227,7 +227,7 @@ class _Greedy:
         return fit.blocks <= room.free[memory] and (overhead is None or fit.beside <= room.free[overhead])
 
     def _kept(self, stage: int) -> int:
-        """Blocks reserved for action data of later tables that match in other memory."""
+        """Blocks to reserve for action data of later tables that match in another memory."""
         overhead = self.switch.overhead
         most = 0
         for name in self.left if self.reserved else ():

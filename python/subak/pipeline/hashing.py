@@ -1,7 +1,7 @@
 """Order of ties in the published runs: that of a Python 2.7 dictionary of table names.
 
-The greedy solvers behind the thesis' tables broke ties in the order of their dictionaries. String hashes were not yet
-seeded then, so that order can be computed: 64-bit hashes in an open table with perturbed probing.
+The greedy solvers behind the thesis' tables broke ties in the order of their dictionaries. Python 2.7 hashed strings
+without a random seed, so the order can be computed: 64-bit hashes in an open table with perturbed probing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _hash(text: str) -> int:
 
 
 def reference_order(program: Program, metric: str) -> list[str]:
-    """The tables in the order of the published runs, for FFD or for a metric of distances."""
+    """The tables in the order of the published runs, for FFD or for a metric of path lengths."""
     names = [table.name for table in program.tables]
     if metric == "ffd":
         return [n for n in dictionary_order([*names, _START, _END]) if n in program.by_name]
@@ -60,7 +60,7 @@ def reference_order(program: Program, metric: str) -> list[str]:
 
 
 def _reached(program: Program) -> list[str]:
-    """The order in which the Bellman-Ford algorithm first reaches the tables by shortest paths from the start."""
+    """The tables in the order in which Bellman-Ford first reaches them by shortest paths from the start."""
     names = [table.name for table in program.tables]
     before: dict[str, list[str]] = {name: [] for name in (*names, _START, _END)}
     for kind in (SUCCESSOR, MATCH, ACTION):

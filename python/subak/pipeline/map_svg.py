@@ -1,4 +1,4 @@
-"""Map of a placement: stages across, blocks up, coloured by table (PERC thesis, figures 6.12 and 6.13)."""
+"""Map of a placement: stages to the right, blocks upwards, coloured by table (PERC thesis, figures 6.12, 6.13)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEGEND = 16.0
 
 
 def draw(program: Program, switch: Switch, placement: Placement, title: str = "") -> str:
-    """The map as SVG."""
+    """The map of a placement as SVG."""
     return _Map(program, switch, placement).svg(title)
 
 

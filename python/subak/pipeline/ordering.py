@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 
 def order(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """The names with each after its predecessors, otherwise in their own order; and a cycle, if there is one."""
+    """The names, each after its predecessors and otherwise in the given order; and a cycle, if there is one."""
     names = list(dict.fromkeys(names))
     place = {name: k for k, name in enumerate(names)}
     waits: dict[str, set[str]] = {name: set() for name in names}
@@ -32,7 +32,7 @@ def order(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> tuple[list[
 
 
 def _cycle(waits: dict[str, set[str]]) -> list[str]:
-    # Every name here has a predecessor here: going back must return to a visited one.
+    # Every name here has a predecessor here: the walk to predecessors must return to a visited name.
     seen: list[str] = []
     at = next(iter(waits))
     while at not in seen:

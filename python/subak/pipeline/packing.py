@@ -1,4 +1,4 @@
-"""Layout of entries in blocks: facts about a table that all solvers use."""
+"""Layout of table entries in memory blocks, as all solvers use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from subak.pipeline.switch import PACKED, SHARED, Memory, Switch
 
 @dataclass(frozen=True)
 class Unit:
-    """A number of adjacent blocks, and the entries that they hold."""
+    """A number of adjacent blocks, and the number of entries that they store."""
 
     blocks: int
     entries: int
@@ -23,18 +23,18 @@ class Needs:
     """Requirements of a table on a stage."""
 
     formats: dict[str, tuple[Unit, ...]]
-    """Packing formats in each memory that can hold the table, in the switch's order of memories."""
+    """Packing formats of the table in each memory that can store it, in the switch's order of memories."""
     subunits: dict[str, int]
     """Units of each memory's crossbar that the table uses."""
     action: Unit | None
-    """Packing of action data in the switch's memory for it."""
+    """Packing of the table's action data in the switch's memory for overhead."""
     statistics: Unit | None
     register_blocks: tuple[int, ...]
-    """Blocks of each register; 0 for a register that an earlier table has placed."""
+    """Blocks of each register; 0 for a register that an earlier table of the program already places."""
 
     @property
     def overheads(self) -> list[Unit]:
-        """Overhead data of every match entry."""
+        """Packing of action data and of statistics, one item for each match entry."""
         return [unit for unit in (self.action, self.statistics) if unit]
 
     def overhead_blocks(self, entries: int) -> int:
@@ -51,7 +51,7 @@ class NeverFitsError(Exception):
 
 
 def needs(program: Program, switch: Switch) -> dict[str, Needs]:
-    """Requirements of each table on a stage; ``NeverFitsError`` if no memory or crossbar can serve one."""
+    """Requirements of each table on a stage; raises ``NeverFitsError`` if no memory or crossbar supports a table."""
     return {table.name: _needs(table, switch, program.users) for table in program.tables}
 
 
@@ -97,7 +97,7 @@ def formats(width: int, memory: Memory) -> tuple[Unit, ...]:
         Unit(blocks, blocks * memory.width // width * memory.depth)
         for blocks in range(one, min(one + max(memory.formats - 1, 1), widest + 1))
     ]
-    # Action data is laid out for all entries that fit, so that one entry per row may need less of it.
+    # One entry per row stays an option: wider units need action data for all entries that fit, used or not.
     return tuple(dict.fromkeys([Unit(one, memory.depth), *units]))
 
 

@@ -27,9 +27,9 @@ class Placed:
     blocks: int
     """Number of whole blocks; in shared memory, the blocks that a row of the table spans."""
     entries: int
-    """Number of entries that fit: of a match or of its overhead data; or of a register's cells."""
+    """Number of entries that fit, of a match or of its overhead data; for a register, number of cells."""
     unit: int = 1
-    """Number of adjacent blocks per row."""
+    """Number of adjacent blocks over which one row of entries extends."""
     first_block: int | None = None
     """Index of the first block in shared memory."""
     first_row: int | None = None
@@ -45,7 +45,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Placement:
-    """All rows of a placement."""
+    """All rows (memory assignments) of a placement."""
 
     rows: tuple[Placed, ...]
 
@@ -58,23 +58,23 @@ class Placement:
         return {table: sorted(stages) for table, stages in found.items()}
 
     def of(self, use: str) -> list[Placed]:
-        """Rows of one purpose."""
+        """Rows with the purpose ``use``: match, action data, statistics or registers."""
         return [row for row in self.rows if row.use == use]
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of a placement."""
+    """Stages, latency, power and blocks of a placement."""
 
     stages: int
     """Number of stages up to the last used one; parallel stages count once."""
     latency_cycles: int
-    """Cycles from the start of the first stage to that of the last one of the switch, used or not."""
+    """Cycles from the start of the first stage to the start of the switch's last stage, used or not."""
     power_w: float
     blocks: int
     """Number of used blocks; a shared block counts once."""
     starts: tuple[int, ...] = field(default=())
-    """Start cycle of each stage."""
+    """Start cycle of each stage, in the switch's order."""
 
 
 def measure(program: Program, switch: Switch, placement: Placement) -> Measures:
@@ -126,7 +126,7 @@ def power(program: Program, switch: Switch, placement: Placement) -> float:
 
 
 def blocks_used(switch: Switch, placement: Placement) -> int:
-    """Used blocks."""
+    """Number of used blocks; a shared block counts once."""
     whole = sum(row.blocks for row in placement.rows if switch.memory[row.memory].packing != SHARED)
     return whole + len(set(shared_blocks(switch, placement.rows)))
 

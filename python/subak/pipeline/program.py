@@ -18,11 +18,11 @@ MOST_TABLES = 2000
 
 @dataclass(frozen=True)
 class Key:
-    """A field that a table matches."""
+    """A field that a table matches, with its width and match kind."""
 
     field: str
     width: int
-    """Width, bits."""
+    """Width of the field, bits."""
     kind: str
 
 
@@ -46,36 +46,36 @@ class Table:
     action_width: int = 0
     """Action data per entry, bits: of the widest action, since any entry may have any action."""
     statistics_width: int = 0
-    """Statistics per entry, bits."""
+    """Width of the statistics (counters and meters) per entry, bits."""
     modifies: frozenset[str] = frozenset()
-    """Fields that its actions write."""
+    """Fields that the table's actions write."""
     reads: frozenset[str] = frozenset()
-    """Fields that its actions read as operands."""
+    """Fields that the table's actions read as operands."""
     next: tuple[tuple[str, str | None], ...] | None = None
     """Outcomes, each with the next table (``None`` at the program's end); ``None`` if the control flow is unknown."""
     registers: tuple[Register, ...] = ()
     through: frozenset[str] = frozenset()
-    """Fields that it looks at beside its keys: those that a selector goes by, parts of a key, or what decides a key on
-    the way into egress."""
+    """Fields, beside the keys, on which the outcome depends: inputs of an action selector, operands of a computed
+    key, and ingress fields that determine a key in egress."""
 
     @cached_property
     def width(self) -> int:
-        """Matched width, bits."""
+        """Sum of the widths of the keys, bits."""
         return sum(key.width for key in self.keys)
 
     @cached_property
     def kind(self) -> str:
-        """Match kind that memory must support: the most demanding of its keys'."""
+        """Match kind that memory must support: the most demanding kind of the keys."""
         return max((key.kind for key in self.keys), key=MATCH_KINDS.index, default=EXACT)
 
     @cached_property
     def matched(self) -> frozenset[str]:
-        """Matched fields."""
+        """Fields on which the outcome depends: keys, and those in ``through``."""
         return frozenset(key.field for key in self.keys) | self.through
 
     @cached_property
     def fields(self) -> int:
-        """Number of fields that its actions write, without the helper fields of the traffic manager."""
+        """Number of fields that its actions write, without the copies of fields that the traffic manager reads."""
         return sum(not name.endswith("(queued)") for name in self.modifies)
 
 
@@ -94,7 +94,7 @@ class Dependency:
 
 
 def ways(tables: Iterable[Table]) -> dict[str, list[str | None]]:
-    """Possible next tables of each table, as far as known."""
+    """Possible next tables of each table; none for a table whose control flow is unknown."""
     return {table.name: [to for _, to in table.next or ()] for table in tables}
 
 
@@ -106,11 +106,11 @@ class Program:
     tables: tuple[Table, ...]
     dependencies: tuple[Dependency, ...]
     source: str = ""
-    """Source of the program's data."""
+    """Where the program's data come from."""
     apart: frozenset[frozenset[str]] = frozenset()
-    """Pairs of tables that no packet traverses both of, for programs without control flow."""
+    """Pairs of tables of which no packet traverses both, for programs whose control flow is unknown."""
     notes: tuple[str, ...] = ()
-    """Notes on conservative approximations."""
+    """Notes for the user on parts of the program that are modelled conservatively."""
 
     @cached_property
     def by_name(self) -> dict[str, Table]:
@@ -128,7 +128,7 @@ class Program:
 
     @cached_property
     def exclusive(self) -> frozenset[frozenset[str]]:
-        """Pairs of tables that no packet traverses both of, as far as known."""
+        """Pairs of tables of which no packet traverses both, as far as known."""
         return exclusive_pairs(ways(self.tables)) if self.has_flow else self.apart
 
     @cached_property
@@ -141,5 +141,5 @@ class Program:
         return {kind: sum(d.kind == kind for d in self.dependencies) for kind in DEPENDENCY_KINDS}
 
     def with_dependencies(self, dependencies: Iterable[Dependency]) -> Program:
-        """The program with other dependencies."""
+        """The same program with these dependencies instead of its own."""
         return replace(self, dependencies=tuple(dependencies))

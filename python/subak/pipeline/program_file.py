@@ -24,7 +24,9 @@ def built_in() -> list[str]:
 
 
 def load(name: str, switch: str = "", defines: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Program:
-    """The built-in program of this name, in its sizes for ``switch`` if it has some, or the program in this file.
+    """The built-in program of this name, or the program in this file.
+
+    A built-in one may have its own table sizes for ``switch``.
 
     ``defines`` are macros of a P4 program by name, as ``-D NAME=VALUE`` of a C preprocessor. Included files are
     searched in ``folders``, as by ``-I``.
@@ -62,7 +64,7 @@ def _read(data: bytes, file: str, defines: Mapping[str, str], folders: Sequence[
         raise InputError(file, "-I", what, "leave -I out")
     try:
         told = json.loads(data)
-        # A lone surrogate is valid JSON, but no text.
+        # A lone surrogate is valid in JSON, but cannot be encoded as text.
         json.dumps(told, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(file, "", f"it is not JSON: {error}", "give JSON, or P4 in a file called .p4") from None
@@ -195,7 +197,7 @@ def _check_registers(tables: tuple[Table, ...], nodes: list[Node]) -> None:
 
 
 def _apart(node: Node, names: list[str]) -> frozenset[frozenset[str]]:
-    """Pairs of tables, one from each of two lists, that no packet traverses both of."""
+    """Pairs of tables, one from each of two lists, of which no packet traverses both."""
     found = set()
     for pair in node.items():
         sides = [[one.one_of(names) for one in side.items()] for side in pair.items()]

@@ -1,4 +1,4 @@
-"""Reads a JSON or TOML document whose values keep their path in it, for error messages."""
+"""Reads a JSON or TOML document whose values store their path in it, for error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from subak.errors import InputError
 
 MOST = 10**12
-"""Largest size, width or count."""
+"""Largest number that a document may have."""
 
 
 class Node:
@@ -25,7 +25,7 @@ class Node:
         return InputError(self.file, self.place, what, hint)
 
     def mapping(self, known: Iterable[str] | None = None, needed: Iterable[str] = ()) -> dict[str, Node]:
-        """Entries of an object; keys outside ``known`` are errors."""
+        """Entries of the object; keys outside ``known`` and missing ``needed`` keys are errors."""
         if not isinstance(self.value, dict):
             raise self.error(f"{_kind(self.value)} stands where an object should", "write an object with named values")
         entries = _Entries((str(key), self._inside(f".{key}", value)) for key, value in self.value.items())
@@ -41,26 +41,26 @@ class Node:
         return entries
 
     def items(self) -> list[Node]:
-        """Entries of a list."""
+        """Entries of the list; raises an error if the value is no list."""
         if not isinstance(self.value, list):
             raise self.error(f"{_kind(self.value)} stands where a list should", "write a list")
         return [self._inside(f"[{i}]", value) for i, value in enumerate(self.value)]
 
     def text(self) -> str:
-        """A non-empty string."""
+        """The value as a non-empty string; raises an error otherwise."""
         if not isinstance(self.value, str) or not self.value:
             raise self.error(f"{_kind(self.value)} stands where a name should", "write a string that is not empty")
         return self.value
 
     def one_of(self, allowed: Iterable[str]) -> str:
-        """One of the strings ``allowed``."""
+        """The value, which must be one of the strings ``allowed``."""
         known = list(allowed)
         if self.value not in known:
             raise self.error(f'"{self.value}" is none of the words known here', _choices(str(self.value), known))
         return str(self.value)
 
     def whole(self, least: int = 0) -> int:
-        """An integer of at least ``least``."""
+        """The value, which must be an integer from ``least`` to ``MOST``."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
             raise self.error(f"{_kind(self.value)} stands where a whole number should", f"give {least} or more")
         if not least <= self.value <= MOST:
@@ -68,7 +68,7 @@ class Node:
         return self.value
 
     def number(self) -> float:
-        """A finite number of at least 0."""
+        """The value, which must be a number from 0 to ``MOST``."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.error(f"{_kind(self.value)} stands where a number should", "give a number of 0 or more")
         if not 0 <= self.value <= MOST:
@@ -76,7 +76,7 @@ class Node:
         return float(self.value)
 
     def flag(self) -> bool:
-        """True or false."""
+        """The value, which must be true or false."""
         if not isinstance(self.value, bool):
             raise self.error(f"{_kind(self.value)} stands where true or false should", "write true or false")
         return self.value

@@ -12,7 +12,7 @@ from subak.pipeline.fitting import Answer
 
 
 def page(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()) -> str:
-    """One HTML document."""
+    """The HTML document of a placement; ``why`` are sentences that explain an obstacle."""
     title = f"{found.program.name} on {found.switch.name}"
     css = files("subak.reporting").joinpath("page.css").read_text(encoding="utf-8")
     parts = [("Verdict", _verdict(found, why))]
@@ -56,7 +56,7 @@ def _picture(svg: str) -> str:
 
 
 def _map(found: Answer) -> str:
-    """The map; pointing at a table highlights its predecessors and successors."""
+    """The map of stages and blocks; pointing at a table highlights its predecessors and successors."""
     assert found.placement
     ties: dict[str, list[str]] = {}
     for d in found.program.dependencies:

@@ -9,7 +9,7 @@ from subak.pipeline.switch import Memory
 
 
 class Rows(NamedTuple):
-    """A range of rows over adjacent blocks."""
+    """A range of rows over adjacent blocks: first block, first row, number of rows."""
 
     block: int
     first: int
@@ -27,7 +27,7 @@ class RowRoom:
         self._tables: list[set[str]] = [set() for _ in range(blocks)]
 
     def take(self, table: str, wide: int, entries: int) -> Rows | None:
-        """Takes the first free rows over ``wide`` adjacent blocks, up to ``entries`` of them."""
+        """Allocates up to ``entries`` free rows over the first ``wide`` adjacent blocks that have some."""
         for block in range(len(self._free) - wide + 1):
             blocks = range(block, block + wide)
             if not all(self._lets_in(b, table) for b in blocks):
@@ -44,7 +44,7 @@ class RowRoom:
     def _lets_in(self, block: int, table: str) -> bool:
         here = self._tables[block]
         if table in here:
-            # One range per table and block: a range that begins in this block already has its rows.
+            # A table has one range per block: if one begins in this block, no other may.
             return False
         if len(here) >= self.memory.tables_per_block:
             return False

@@ -22,7 +22,7 @@ UNITS = {"stages": "stages", "latency": "cycles", "power": "W", "blocks": "block
 
 
 def verdict(answer: Answer) -> str:
-    """The result as a sentence."""
+    """The result of ``subak fit`` as a sentence."""
     said = f"{answer.program.name} on {answer.switch.name}: {STATUS[answer.status]}"
     if answer.wrong:
         said = f"{answer.program.name} on {answer.switch.name}: the placement is not valid"
@@ -34,7 +34,7 @@ def verdict(answer: Answer) -> str:
 
 
 def afterwards(found: Answer) -> str:
-    """Further objectives, in words."""
+    """Further objectives and whether each is proven optimal, as text."""
     if not found.then or not found.measures:
         return ""
     parts = []
@@ -46,7 +46,7 @@ def afterwards(found: Answer) -> str:
 
 
 def number(value: float) -> str:
-    """A count as an integer, a power with four decimals."""
+    """A count as an integer, a power in W with four decimals."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.4f}"
 
 
@@ -141,7 +141,7 @@ TABLES = ("Table", "Matches", "Entries", "Stages", "Memory", "Match blocks", "Ac
 
 
 def answer(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()) -> None:
-    """Prints the verdict, the measures, each stage's resources and the obstacle."""
+    """Prints the verdict, the measures, each stage's resources, and why the program does not fit."""
     from subak.show import console, table
 
     out = console()

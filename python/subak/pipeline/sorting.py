@@ -16,7 +16,10 @@ METRICS = ("ffd", "ffl", "ffls", "mcf")
 def sorted_tables(
     metric: str, program: Program, switch: Switch, needs: Mapping[str, Needs], reference: bool
 ) -> list[str]:
-    """Names of the tables by ``metric``, largest first; ties in the order of the program, or of the reference."""
+    """Names of the tables by ``metric``, largest first.
+
+    Ties in the order of the program or, with ``reference``, in that of the published runs.
+    """
     value = _metric(metric, program, switch, needs)
     names = reference_order(program, metric) if reference else [table.name for table in program.tables]
     return sorted(names, key=value, reverse=True)
@@ -82,7 +85,7 @@ def _stages_alone(table: Table, switch: Switch, needs: Needs) -> int:
 
 
 def most(formats: tuple[Unit, ...], memory: str, free: dict[str, int], needs: Needs, switch: Switch, left: int) -> int:
-    """Number of entries that fit in the free blocks, which are reduced."""
+    """Number of entries that fit in the free blocks; subtracts the blocks that they use from ``free``."""
     best = max((capacity(unit, memory, free, needs, switch, left) for unit in formats), key=lambda c: c[0])
     entries, blocks = best
     free[memory] -= blocks
@@ -94,7 +97,7 @@ def most(formats: tuple[Unit, ...], memory: str, free: dict[str, int], needs: Ne
 def capacity(
     unit: Unit, memory: str, free: Mapping[str, int], needs: Needs, switch: Switch, left: int
 ) -> tuple[int, int]:
-    """Number of entries, at most about ``left``, that fit in units of this format, and their blocks."""
+    """Number of entries, at most ``left`` rounded up to a unit, that fit in units of this format, and their blocks."""
     units = min(free[memory] // unit.blocks, -(-left // unit.entries))
     while units > 0:
         beside = needs.overhead_blocks(units * unit.entries) if switch.overhead else 0

@@ -10,13 +10,13 @@ PACKED, ROWS, SHARED = "packed", "rows", "shared"
 TEXT, RELEASE = "text", "release"
 POWER_MODELS = (TEXT, RELEASE)
 PACKINGS = (PACKED, ROWS, SHARED)
-"""How entries lie in blocks: several a row over blocks strung together; one a row; one a row, in blocks that several
-tables share row by row."""
+"""Layouts of entries in memory: several per row of adjacent blocks; one per row; one per row of blocks whose rows
+several tables share."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """A kind of memory block."""
+    """A kind of memory blocks, such as SRAM or TCAM."""
 
     name: str
     width: int
@@ -24,7 +24,7 @@ class Memory:
     depth: int
     """Rows per block."""
     kinds: frozenset[str]
-    """Match kinds that it supports."""
+    """Match kinds that the memory supports."""
     packing: str
     formats: int = 1
     """Number of packing formats to consider, for ``packed``."""
@@ -46,28 +46,28 @@ class Crossbar:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of the pipeline."""
+    """A stage of the switch pipeline, with its memory blocks."""
 
     name: str
     blocks: Mapping[str, int]
     """Number of blocks of each memory."""
     after: tuple[str, ...]
-    """Stages that start before it."""
+    """Stages that start before this one."""
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Requirement of a kind of dependency on the stages of its tables."""
+    """Requirement of a kind of dependency on the stages of its two tables."""
 
     separate: bool
     """Whether the later table's stages must start strictly after the earlier one's."""
     cycles: int
-    """Cycles from the start of the earlier table's last stage to that of the later one's first."""
+    """Cycles from the start of the earlier table's last stage to the start of the later table's first stage."""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A switch pipeline."""
+    """A switch pipeline: its stages, and the resources of each stage."""
 
     name: str
     memories: tuple[Memory, ...]
@@ -78,14 +78,14 @@ class Switch:
     step: int = 1
     """Cycles between the starts of successive stages."""
     crossbars: Mapping[str, Crossbar] = field(default_factory=dict)
-    """Crossbars, by memory."""
+    """Crossbar of each memory, by the memory's name."""
     action_bits: int | None = None
     """Action data that a stage can pass to its actions, bits."""
     tables_per_stage: int | None = None
     fields_per_stage: int | None = None
     """Number of fields that a stage can modify."""
     overhead: str | None = None
-    """Memory for action data, statistics and registers; ``None``: they are ignored."""
+    """Memory for action data, statistics and registers; ``None`` if the model of the switch ignores them."""
     source: str = ""
     power: str = "text"
     """Power model: ``text``, equation 6.6; ``release``, as in the thesis' published figures."""
@@ -130,7 +130,7 @@ class Switch:
 
     @property
     def shares(self) -> bool:
-        """Whether it has memory whose blocks tables can share."""
+        """Whether the switch has memory whose blocks tables can share."""
         return any(memory.packing == SHARED for memory in self.memories)
 
     def allows(self, kind: str, earlier: int, later: int) -> bool:

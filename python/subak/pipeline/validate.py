@@ -79,7 +79,7 @@ def _entries(program: Program, switch: Switch, placement: Placement) -> Iterator
 
 
 def _formats(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
-    """Whole blocks: the rows of a match or of its overhead have the entries that they claim."""
+    """Checks, in whole blocks, that the blocks of a match or its overhead store the stated number of entries."""
     seen = set()
     for row in placement.rows:
         memory = _memory(switch, row)
@@ -113,7 +113,7 @@ def _width(table: Table, use: str) -> int:
 
 
 def _beside(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
-    """Action data and statistics are in the stage of their match."""
+    """Checks that action data and statistics are in the stage of their match."""
     if switch.overhead is None:
         return
     held: dict[tuple[str, int, str], int] = defaultdict(int)
@@ -153,7 +153,7 @@ def _registers(program: Program, switch: Switch, placement: Placement) -> Iterat
 
 
 def _sharing(program: Program) -> list[set[str]]:
-    """Tables that registers tie to one stage, each with all tables that it is tied to."""
+    """Groups of tables that common registers bind to one stage."""
     groups: list[set[str]] = []
     for name in {r.name for table in program.tables for r in table.registers}:
         tied = {t.name for t in program.tables if any(r.name == name for r in t.registers)}

@@ -3,14 +3,14 @@
 A log is a CSV file with the columns of ``COLUMNS``: each row sets the weight of a flow (5-tuple) at a time. Weight 0
 ends the flow. Rows of several machines may be in any order. A policy is a TOML file::
 
-    # sums may be too large for so long, ns: weights move between hosts, and clocks differ
+    # time for which a sum may exceed its budget, ns: weights move between hosts, and clocks differ
     grace_ns = 1000000
 
     [[application]]
     name = "shuffle"
-    # the most that the weights of its flows may sum up to
+    # limit of the sum of the weights of its flows
     budget = 8
-    # whose flows they are: source addresses, with source ports if you like
+    # source addresses of its flows, optionally with source ports
     sources = ["10.0.0.1", "10.0.0.2:5000-5099"]
 """
 
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Application:
-    """An application: its budget, and its flows' source addresses."""
+    """An application: its weight budget, and the source addresses of its flows."""
 
     name: str
     budget: float
@@ -56,7 +56,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Policy:
-    """The applications, and the time for which a sum may exceed its budget, ns."""
+    """The applications, and the time for which a sum of weights may exceed its budget, ns."""
 
     applications: tuple[Application, ...]
     grace_ns: int = 0
@@ -177,7 +177,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError, hint: str) -> InputError:
-    """Why a file cannot be read, in words."""
+    """The input error for a file that cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return InputError(str(path), f"byte {error.start}", "it is not text in UTF-8", "save it as UTF-8")
     if isinstance(error, FileNotFoundError):

@@ -20,7 +20,7 @@ Numbers = Sequence[float] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart; ``low`` and ``high``, if given, are the interval around each ``y``."""
+    """A line of a chart. ``low`` and ``high``, if given, are ends of the confidence interval of each ``y``."""
 
     name: str
     slot: int
@@ -38,7 +38,7 @@ class Axis:
     log: bool = False
     categories: Sequence[str] = ()
     start: float | None = None
-    """Start of the axis; by default the smallest value."""
+    """Start of the axis if it is below the smallest value; by default the smallest value."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines in one pair of axes."""
+    """A chart: series in one pair of axes."""
 
     title: str
     series: Sequence[Series]
@@ -62,7 +62,7 @@ class Chart:
     """Whether a value is constant until the next one."""
     spans: Sequence[Span] = ()
     choice: str = ""
-    """For charts that differ by one choice, such as a class of sizes: that choice."""
+    """What distinguishes the chart from others of its title, such as a class of flow sizes."""
 
     def line(self, series: Series) -> list[tuple[float, float]]:
         """The drawable points of a series; for a step function, with its corners."""
@@ -105,7 +105,7 @@ class Scale:
     end: float
 
     def at(self, value: float) -> float:
-        """Position of a value; beyond the ends, that of the end."""
+        """Position of a value; a value beyond an end has the position of that end."""
         low, high = self.low, self.high
         if self.axis.log:
             value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))

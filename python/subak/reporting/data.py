@@ -30,7 +30,7 @@ class Trial:
 
 
 class RunData:
-    """A folder that ``subak run`` wrote."""
+    """Results of a run, from the folder that ``subak run`` wrote."""
 
     def __init__(self, folder: Path, anchor: str) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class RunData:
 
     @property
     def name(self) -> str:
-        """Name in the spec, with a suffix that distinguishes runs of the same name."""
+        """Name of the run in its spec, with a suffix that distinguishes runs of the same name."""
         return str(self.manifest.get("name") or self.folder.name) + self.apart
 
     def shown(self, scheme: str) -> str:
@@ -57,7 +57,7 @@ class RunData:
 
     @cached_property
     def points(self) -> list[Point]:
-        """Rows of the summary by swept values."""
+        """Rows of the summary as points, identified by their swept values."""
         return points(self.manifest, self.summary["rows"])
 
     @cached_property
@@ -75,7 +75,7 @@ class RunData:
         return [trial for trial in self.trials if (trial.sweep_point, trial.scheme) == (sweep_point, scheme)]
 
     def rows(self, kind: str, *columns: str) -> Mapping[int, Columns]:
-        """Rows of a kind by trial; in numeric columns null is NaN."""
+        """Rows of a kind (such as ``flow``) by trial; in numeric columns null is NaN."""
         table = self.results.table(kind, ["trial", *columns], partial=True)
         if not table.num_rows:
             return {}
@@ -86,7 +86,7 @@ class RunData:
         return {int(trials[start]): {name: parts[name][i] for name in columns} for i, start in enumerate(starts)}
 
     def sweep_point(self, axes: Mapping[str, Any]) -> str:
-        """The values of the axes as text; empty without a sweep."""
+        """The values of the axes as text, such as ``load 0.6``; empty without a sweep."""
         return sweep_point_of(axes, self.manifest["axes"])
 
     def criterion(self, number: int) -> str:
@@ -116,7 +116,7 @@ class RunData:
 
 @dataclass(frozen=True)
 class Line:
-    """What a curve shows: a scheme of a run, and its position among all curves."""
+    """A curve of a chart: a scheme of a run, and its position among all curves."""
 
     label: str
     slot: int
@@ -142,16 +142,16 @@ class View:
         return list(dict.fromkeys(sweep_point for run in self.runs for sweep_point in run.sweep_points))
 
     def of(self, sweep_point: str, line: Line) -> list[tuple[int, int]]:
-        """Trials of a sweep point and a line, in the form of ``rows``."""
+        """Run and number of each trial of a sweep point and a line: the keys of ``rows``."""
         run = self.runs.index(line.run)
         return [(run, trial.number) for trial in line.run.of(sweep_point, line.scheme)]
 
     def rows(self, kind: str, *columns: str) -> dict[tuple[int, int], Columns]:
-        """The rows of a kind by run and trial."""
+        """Rows of a kind (such as ``flow``), by run and trial."""
         return {(i, trial): rows for i, run in enumerate(self.runs) for trial, rows in run.rows(kind, *columns).items()}
 
     def summaries(self, sweep_point: str, line: Line) -> Mapping[str, Any] | None:
-        """Metrics of a line at a sweep point."""
+        """Row of the summary, with the metrics, for a line at a sweep point; ``None`` if there is none."""
         for row in line.run.summary["rows"]:
             if row["scheme"] == line.scheme and line.run.sweep_point(row["axes"]) == sweep_point:
                 return dict(row)

@@ -27,7 +27,7 @@ WHAT: Mapping[str, Callable[[View], Block]] = {
     "convergence": sections.convergence,
     "jobs": sections.jobs,
 }
-"""Sections of the report that have charts."""
+"""Sections of the report that have charts, by the name of the figure."""
 FORMATS = ("svg", "pdf", "pgf", "png")
 INCH_PT = 72.0
 COLUMN_PT = 241.0
@@ -50,7 +50,7 @@ def charts(
     against: str | None = None,
     curves: str | None = None,
 ) -> list[Chart]:
-    """The charts of ``what``; optionally of one ``sweep_point``, or with ``chart`` in their title or choice.
+    """The charts of the figure ``what``, optionally of one ``sweep_point``, or with ``chart`` in their titles.
 
     For a sweep, ``against`` is the key of the x axis, and ``curves`` the key whose values become curves.
     """
@@ -140,7 +140,7 @@ def _short(name: str) -> str:
 
 
 def _save_pgf(figure: Figure, path: Path) -> None:
-    """Writes a PGF file. Matplotlib asks TeX for the width of text; without TeX this is reported."""
+    """Writes a PGF file. Matplotlib runs TeX to measure text; a missing TeX becomes an ``InputError``."""
     try:
         figure.savefig(path, format="pgf", backend="pgf")
     except (RuntimeError, FileNotFoundError) as error:
@@ -165,7 +165,7 @@ def _draw(axes: Axes, chart: Chart, titled: bool) -> None:
     axes.set_ylabel(chart.y.label)
     if titled:
         axes.set_title(", ".join(filter(None, (chart.title, chart.choice))))
-    # The report's own ticks, so that numbers have the same format in every range.
+    # The report's own ticks: Matplotlib would format numbers by the range of the axis.
     x = scale(chart.x, (v for one in chart.series for v in one.x), 0, 1)
     y = scale(chart.y, (v for one in chart.series for v in (*one.y, *one.low, *one.high)), 0, 1)
     for of, set_scale, set_ends, set_ticks in (

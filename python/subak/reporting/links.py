@@ -22,7 +22,7 @@ Busy = dict[str, dict[str, tuple[float, float]]]
 
 
 def links(run: RunData) -> str:
-    """The section: a picture for each scheme, the busiest links over time, and a table of all links."""
+    """The report's section on links: a picture for each scheme, the busiest links over time, and a table."""
     view = View([run])
     sweep_point = run.sweep_points[-1] if run.sweep_points else ""
     busy = _busy(view, sweep_point)
@@ -90,7 +90,7 @@ def _cell(label: str, found: tuple[float, float] | None) -> str:
 
 
 def hot(view: View, sweep_point: str, hottest: Sequence[str]) -> Block:
-    """The utilization of some links over time."""
+    """Utilization of the links ``hottest`` over time."""
     rows = view.rows("queue", "time_ns", "link", "data_bytes")
     scene = view.runs[0].scene(sweep_point)
     networks = view.runs[0].networks

@@ -18,7 +18,7 @@ from subak.reporting.over_time import faults
 from subak.reporting.picture import HEIGHT, WIDTH, layout
 
 MOST_FRAMES = 400
-"""Largest number of frames. Samples in between are combined: the mean of loads, the maximum of queues."""
+"""Largest number of frames. Samples between frames are combined: the mean of loads, the maximum of queues."""
 
 
 def build(folder: Path, sweep_point: str | None = None) -> str:
@@ -37,7 +37,7 @@ def build(folder: Path, sweep_point: str | None = None) -> str:
 
 
 def _told(run: RunData, sweep_point: str) -> dict[str, Any]:
-    """Data for the script."""
+    """Data for the script that draws the frames."""
     scene = run.scene(sweep_point)
     graph = run.networks[scene["network"]].get("graph") if scene and run.networks else None
     where = str(run.folder)

@@ -85,7 +85,7 @@ def fairness(view: View) -> Block:
 
 
 def _jain(rows: Columns) -> tuple[Numbers, Numbers]:
-    """Jain's index at each time with at least two running flows, one of which receives."""
+    """Jain's index at each time with at least two running flows, of which at least one receives data."""
     times, sums = _by_time(rows, "rate_bps", np.add)
     place = np.searchsorted(times, rows["time_ns"])
     rates = np.nan_to_num(rows["rate_bps"])
@@ -131,7 +131,7 @@ def faults(view: View, sweep_point: str) -> list[Span]:
         for fault in scene.get("faults", []):
             start, until = fault["from_ns"], fault["until_ns"]
             if until is not None and start <= 0 and until >= end:
-                continue  # in effect from the start
+                continue  # The fault is in effect from the start of the run.
             when = (start / 1e9, start / 1e9 if until is None else min(until, end) / 1e9)
             said = together.setdefault(when, [])
             if fault["text"] not in said:
@@ -157,7 +157,7 @@ def over_time(title: str, series: Sequence[Series], y: str, spans: Sequence[Span
 
 
 def _by_time(rows: Columns, column: str, join: np.ufunc) -> tuple[Numbers, Numbers]:
-    """Combines the values of each time: their sum, or the largest."""
+    """Combines the values of each time by ``join``: their sum, or the largest."""
     times, place = np.unique(rows["time_ns"], return_inverse=True)
     joined: Numbers = np.zeros(len(times))
     join.at(joined, place, np.nan_to_num(rows[column]))

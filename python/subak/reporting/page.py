@@ -1,4 +1,4 @@
-"""The page: description of the run, comparison, and a section of charts for each measured quantity."""
+"""The report as an HTML page: description of the run, comparison, and charts of each measured quantity."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def build(folders: Sequence[Path]) -> str:
 
 
 def _tell_apart(runs: Sequence[RunData]) -> None:
-    """Adds the folder to the names of runs that are equal."""
+    """Adds the folder to the names of runs that have the same name."""
     names = [run.name for run in runs]
     for run, name in zip(runs, names, strict=True):
         if names.count(name) > 1:
@@ -56,7 +56,7 @@ def _tell_apart(runs: Sequence[RunData]) -> None:
 
 
 def _together(runs: Sequence[RunData]) -> str:
-    """Several runs in the same charts, with a description of each above."""
+    """Section with several runs in the same charts; empty for one run."""
     if len(runs) == 1:
         return ""
     items = "".join(f'<li><a href="#{run.anchor}">{escape(run.name)}</a></li>' for run in runs)
@@ -95,7 +95,7 @@ def _run(run: RunData) -> str:
 def _sections(view: View, parts: Sequence[tuple[str, str | Block]]) -> str:
     """The non-empty sections; on wide pages, two sections with one chart each share a row.
 
-    Charts of a sweep are folded, except for those of its last sweep point.
+    In sections of a sweep, only the charts of the last sweep point are unfolded.
     """
     out = []
     for title, part in parts:
@@ -194,7 +194,7 @@ def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: 
 
 
 def _spent(trials: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Cost of the trials; older manifests have wall-clock time only."""
+    """Cost of the trials: wall-clock time, and processor time except in older manifests, which lack it."""
     wall = {"Time of the trials on the clock": units.seconds(sum(c.get("wall_s", 0.0) for c in trials))}
     if any("cpu_s" not in c for c in trials if "wall_s" in c):
         return wall

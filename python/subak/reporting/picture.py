@@ -21,7 +21,7 @@ Places = dict[str, tuple[float, float]]
 
 
 def network(run: RunData) -> str:
-    """Each network of the run, with its faults."""
+    """Each network of the run as text and picture, with its faults."""
     about = run.networks
     if not about:
         return ""
@@ -58,9 +58,10 @@ def in_words(about: Mapping[str, Any]) -> str:
 
 
 def draw(graph: Mapping[str, Any] | None, heat: Mapping[str, float] | None = None) -> str:
-    """The graph: in layers above its hosts, or by a spring layout if every node is a host. Empty if too large.
+    """The graph as SVG: layers above the hosts, or a spring layout if every node is a host. Empty if too large.
 
-    ``heat`` is a load of 0 to 1 by link: wires have the colour of the busier direction, and a tooltip with both.
+    ``heat`` is the load of each link, 0 to 1: a wire has the colour of its busier direction, and a tooltip with both
+    loads.
     """
     if not graph or not graph["links"] or len(graph["nodes"]) > MOST_NODES:
         return ""
@@ -82,7 +83,7 @@ def draw(graph: Mapping[str, Any] | None, heat: Mapping[str, float] | None = Non
 
 
 def layout(graph: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> Places:
-    """Position of each node."""
+    """Position of each node in the picture."""
     nodes = [node["id"] for node in graph["nodes"]]
     hosts = {node["id"] for node in graph["nodes"] if node["kind"] == "host"}
     return _layers(nodes, hosts, pairs) if len(hosts) < len(nodes) else _springs(nodes, pairs)
@@ -136,7 +137,7 @@ def _layers(nodes: Sequence[str], hosts: set[str], pairs: Sequence[tuple[str, st
 
 
 def _springs(nodes: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Places:
-    """Fruchterman and Reingold's spring layout, started from a circle, which makes it deterministic."""
+    """Fruchterman and Reingold's spring layout. It starts from fixed positions, so that the result is deterministic."""
     count = len(nodes)
     number = {name: i for i, name in enumerate(nodes)}
     turn = np.arange(count) * 2.399963  # golden angle

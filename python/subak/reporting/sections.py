@@ -1,4 +1,4 @@
-"""Distributions of the report, each from the rows of one kind; a section without rows explains how to get them."""
+"""Distributions in the report, each from one kind of rows; a section without rows explains how to measure them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = (
     ("100 kB to 1 MB", 1e5, 1e6),
     ("over 1 MB", 1e6, np.inf),
 )
-"""Classes of sizes, bytes: above the first, up to the second."""
+"""Classes of flow sizes, bytes: above the first number, up to the second."""
 UNTIMED = "No completion times were measured: no flow has a size, or [measure] says fct = false."
 
 
@@ -171,7 +171,7 @@ def convergence(view: View) -> Block:
 
 
 def _up_to(line: Line, values: Numbers) -> list[Series]:
-    """Fraction of the values up to each of them; NaN counts as never, so that the fraction stays below 1."""
+    """Fraction of the values up to each value. NaN counts as never reached, so that the fraction stays below 1."""
     there = np.sort(values[np.isfinite(values)])
     if not len(there):
         return []
@@ -182,21 +182,21 @@ def _up_to(line: Line, values: Numbers) -> list[Series]:
 
 
 def add(charts: dict[str, list[Chart]], sweep_point: str, series: list[Series], title: str, x: str, y: str) -> None:
-    """Adds a chart of the fraction beyond each value."""
+    """Adds a chart of the fraction of values above each value."""
     if series:
         chart = Chart(title, series, Axis(x, log=True), Axis(f"{y} beyond", log=True), step=True)
         charts.setdefault(sweep_point, []).append(chart)
 
 
 def beyond(line: Line, values: Numbers, counts: Numbers) -> list[Series]:
-    """Fraction of the values beyond each of them on a logarithmic axis: a staircase down to the rarest."""
+    """Fraction of the values above each value, as steps down to the rarest values, on logarithmic axes."""
     if not counts.sum() or not (values[counts > 0] > 0).any():
         return []
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]
-    last = np.flatnonzero(np.diff(values, append=np.inf))  # of equal values, the last
+    last = np.flatnonzero(np.diff(values, append=np.inf))  # Of equal values, only the last counts.
     at, share = values[last], 1 - np.cumsum(counts)[last] / counts.sum()
-    share = np.concatenate([[1.0], share[:-1]])  # up to a value, the previous fraction
+    share = np.concatenate([[1.0], share[:-1]])  # Up to each value, the curve has the fraction of the previous value.
     seen = (at > 0) & (share > 0)
     at, share = at[seen], share[seen]
     if len(at) > MOST_POINTS:

@@ -25,7 +25,7 @@ DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2", "1 2", "12 3", "4 4 1 4")
 
 
 def figure(chart: Chart) -> str:
-    """A chart as a ``figure`` element with its values in a table behind it.
+    """A chart as a ``figure`` element, followed by its values as a table.
 
     The title is also the text for screen readers. Tooltips show values, without a script.
     """
@@ -76,7 +76,7 @@ def _tip(said: str, x: float, y: float) -> str:
 
 
 def _tips(series: Series, x: Scale, y: Scale, shift: float) -> str:
-    """Points with a tooltip: all of few, some of many."""
+    """Points with a tooltip: all points if they are few, otherwise a selection."""
     drawn = [i for i, v in enumerate(series.y) if math.isfinite(v) and math.isfinite(series.x[i])]
     out = []
     for i in drawn[:: max(1, math.ceil(len(drawn) / MOST_TIPS))]:
@@ -91,7 +91,7 @@ def _tips(series: Series, x: Scale, y: Scale, shift: float) -> str:
 
 
 def _values(series: Sequence[Series], x: Axis, y: Axis) -> str:
-    """The chart as a table: at its own x values if they are few, otherwise at some of them."""
+    """The chart's values as a table: at each x value of the series if they are few, otherwise at a selection."""
     places = sorted({float(v) for s in series for v in s.x if math.isfinite(v)})
     if not places:
         return ""
@@ -113,7 +113,7 @@ def _values(series: Sequence[Series], x: Axis, y: Axis) -> str:
 
 
 def _value_at(series: Series, place: float, *, exact: bool) -> str:
-    """Value at an x position; of a curve with many points, the last one up to it."""
+    """Value at an x position; for a curve with many points, the value at the last point up to that position."""
     at = -1
     for i, v in enumerate(series.x):
         if v == place or (not exact and v < place):

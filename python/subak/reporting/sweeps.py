@@ -47,7 +47,7 @@ def numeric_axis(view: View) -> str | None:
 
 
 def _axes(view: View) -> list[str]:
-    """All axes with curves: those of sweep points first."""
+    """All possible x axes: numeric keys of sweep points first, then parameters of schemes."""
     found = axes([point for run in view.runs for point in run.points])
     return sorted(found, key=lambda key: key.startswith("params."))
 
@@ -92,7 +92,7 @@ def _charts(charts: dict[str, list[Chart]], view: View, axis: str, split: str | 
 
 
 def _curves(view: View, axis: str, split: str | None, sweep_points: Sequence[str], rest: str) -> list[Curve]:
-    """Lines of the charts of sweep point ``rest``: schemes with all parameters except the axis."""
+    """Lines of the charts of sweep point ``rest``: one per scheme and combination of parameters other than the axis."""
     slots = {line.label: line.slot for line in view.lines}
     found: dict[str, Curve] = {}
     for line in view.lines:
@@ -112,7 +112,7 @@ def _ends(view: View) -> list[int]:
 
 
 def _name(line: Line, point: Point, axis: str, split: str | None) -> str:
-    """Name of a line: the scheme without the axis; with ``split``, its value."""
+    """Name of a line: the scheme without the parameter of the axis; with ``split``, also the value of that key."""
     own = [key for key in point.values if key.startswith("params.") and key not in (axis, split)]
     if split not in point.values and not (axis in point.values and axis.startswith("params.")):
         return line.label

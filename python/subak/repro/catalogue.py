@@ -26,7 +26,7 @@ _IN_WORDS: dict[float, re.Pattern[str]] = {
     1: re.compile(rf"(?i)\b({_COMPARED})\b"),
     100: re.compile(r"(?i)\b(all|every|each|always|any|across|no|never)\b"),
 }
-"""Words for a bound of 0, of 1 (a ratio) or of 100 (percent)."""
+"""Words of a paper that imply a bound of 0, of 1 (a ratio) or of 100 (percent)."""
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 PAPERS = PACKAGE / "papers"
 
@@ -55,7 +55,7 @@ def paper(folder: str) -> dict[str, str]:
 
 
 def heading(experiment: Experiment) -> str:
-    """Heading of the experiment on the front page, from ``paper.toml`` by the first word of its name."""
+    """Heading under which the front page lists the experiment, from ``paper.toml`` by the first word of its name."""
     told, word = Section.of_file(PAPERS / experiment.paper / "paper.toml"), experiment.name.split("-")[0]
     headings = told.get("front", dict)
     if word not in headings:
@@ -64,7 +64,7 @@ def heading(experiment: Experiment) -> str:
 
 
 def read(folder: Path) -> Experiment:
-    """The experiment in ``folder``; raises ``InputError`` with the file, the place and the hint."""
+    """The experiment in ``folder``; raises ``InputError`` with file, place and hint for invalid files."""
     told = Section.of_file(folder / "experiment.toml")
     variants = tuple(_variant(one) for one in told.sections("variant"))
     experiment = Experiment(
@@ -210,9 +210,9 @@ def _sound(told: Section, check: Check) -> None:
 
 
 def _printed(rule: Rule | None, published: str, quote: str) -> bool:
-    """Whether the rule's bound comes from the paper: its numbers are printed, or words of comparison imply them.
+    """Whether the paper itself states the rule's bound: as a number, or by words of comparison.
 
-    A non-numeric value that must be equal, such as the steps of an example, counts as the paper's.
+    A non-numeric value that must be equal, such as the steps of an example, counts as stated by the paper.
     """
     if rule is None or (
         rule.op == "equals" and (isinstance(rule.bound, bool) or not isinstance(rule.bound, int | float))

@@ -1,4 +1,4 @@
-"""Description of an experiment: a claim of a paper, how to run it, and what its results must show."""
+"""Description of an experiment: a claim of a paper, how to run the experiment, and the rules for its results."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from subak.repro.rules import Rule
 SCALES = ("smoke", "paper")
 CLAIM, OURS, INPUT = "claim", "ours", "input"
 PARTS = (CLAIM, OURS, INPUT)
-"""Kind of a check: a claim of the paper, a bound of our own, or an input or fitted value. Only claims are judged."""
+"""Kind of a check: a claim of the paper, a bound of this project, or an input or fitted value. Only claims are
+judged."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Size of an experiment at one scale."""
+    """Size of an experiment at one scale (smoke or paper)."""
 
     runs: int
-    """Number of repetitions, unless ``--runs`` is given: seeds of a spec, or what the experiment defines."""
+    """Number of repetitions, unless ``--runs`` is given: seeds of a spec, or repetitions by the experiment's own
+    code."""
     seconds: float
     """Approximate duration on one core of a present-day machine, s."""
     runs_of: dict[str, int] = field(default_factory=dict)
-    """Number of repetitions of specs that differ from ``runs``."""
+    """By name of a spec: its number of repetitions, if it differs from ``runs``."""
     spec: dict[str, Any] = field(default_factory=dict)
-    """Changes to the specs at this scale."""
+    """Changes to the experiment's specs at this scale."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Parameters of an experiment without specs."""
+    """Parameters for an experiment that its own code computes, without specs."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,21 @@ class Check:
     published: str
     """The paper's text or a value read from its figure; empty for a value that is only reported."""
     at: str
-    """Section or figure of the paper."""
+    """Section or figure of the paper that has the value."""
     must_show: str
-    """The rule in words; empty if there is no rule."""
+    """The rule as text for readers, such as "at least 1.2"; empty if there is no rule."""
     rule: Rule | None
     claim: Rule | None
     """The paper's claim as a rule: a value that violates it contradicts the paper."""
     ours: bool
-    """Whether the bound is ours: so declared, or its numbers are neither in ``published`` nor in ``quote``."""
+    """Whether the bound is this project's: declared so, or its numbers are neither in ``published`` nor in
+    ``quote``."""
     exact: bool
-    """Whether the value needs no interval, since nothing was drawn at random."""
+    """Whether the value needs no confidence interval, since nothing in the run is random."""
     unit: str = ""
     scales: tuple[str, ...] = SCALES
     part: str = CLAIM
-    """One of ``PARTS``."""
+    """Kind of the check: one of ``PARTS``."""
     quote: str = ""
     """The paper's words from which the bound follows, if its numbers were not published."""
 
@@ -69,7 +72,8 @@ class Changed:
     without: str = ""
     """The variant without this departure; empty if there is none."""
     mended: bool = False
-    """Whether only existing records have the departure: the setup has been corrected since, and not run again."""
+    """Whether only existing records have the departure: the setup was corrected later, and the experiment not run
+    again."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Reading:
     variant: str
     """The variant with this value; empty for the experiment itself."""
     usual: bool
-    """Whether it was the usual value in the field at that time."""
+    """Whether this was the usual value in the field at the time of the paper."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,12 @@ class Open:
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant: the experiment with one change."""
+    """The experiment with one change."""
 
     name: str
     changed: str
     runs: int | None
-    """Number of runs, if not the experiment's own."""
+    """Number of runs of the variant; ``None`` for that of the experiment."""
     schemes: tuple[str, ...]
     """Schemes of the specs to run; all if empty."""
     specs: tuple[str, ...]
@@ -111,7 +115,7 @@ class Variant:
 
     @property
     def folder(self) -> str:
-        """Folder of its results, below ``variants``."""
+        """Name of the folder of the variant's results, below ``variants``."""
         return re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
 
 
@@ -126,34 +130,38 @@ class Experiment:
     claim: str
     """The paper's claim, in a sentence."""
     kind: str
-    """Kind of computation: see ``kinds``."""
+    """Kind of the experiment: a key of ``kinds.KINDS``."""
     schemes: tuple[str, ...]
     """Schemes in the experiment."""
     paper: str
-    """Folder of the paper."""
+    """Name of the paper's folder below ``subak/papers``."""
     folder: Path
     sizes: dict[str, Size]
     checks: tuple[Check, ...]
     changed: tuple[Changed, ...]
     variants: tuple[Variant, ...]
     packages: tuple[str, ...] = ()
-    """Packages of ``subak`` that compute it, if its kind does not determine them."""
+    """Packages of ``subak`` that compute the values, if the kind does not determine them."""
     crates: tuple[str, ...] = ()
-    """Crates that compute it, if its kind does not determine them."""
+    """Crates that compute the values, if the kind does not determine them."""
     open: tuple[Open, ...] = ()
     instead: str = ""
-    """Replacement for the system that the paper names, such as exact fluid rates."""
+    """What is run in place of the system that the paper names, such as exact fluid rates; empty if that system is
+    run."""
     unasked: tuple[str, ...] = ()
-    """Parts of the claim without a check."""
+    """Parts of the paper's claim that no check covers."""
 
     @property
     def module(self) -> ModuleType:
-        """The analysis module: ``draw``; ``measure`` for simulated specs; ``run`` for the kind ``python``."""
+        """The experiment's Python module: ``draw``; ``measure`` for simulated specs.
+
+        ``run`` for the kind ``python``.
+        """
         return import_module(f"subak.papers.{self.paper}.{self.folder.name}")
 
     @property
     def specs(self) -> dict[str, Path]:
-        """Its specs by name: ``spec.toml`` has none, ``spec-NAME.toml`` its own."""
+        """The experiment's specs by name: ``spec.toml`` has the empty name, ``spec-NAME.toml`` the name NAME."""
         return {p.stem.removeprefix("spec").removeprefix("-"): p for p in sorted(self.folder.glob("spec*.toml"))}
 
     @property
@@ -167,9 +175,9 @@ class Experiment:
         return (*self.unasked, *dict.fromkeys(told))
 
     def checks_at(self, scale: str) -> list[Check]:
-        """Checks that apply at ``scale``."""
+        """Checks of the experiment that apply at ``scale`` (smoke or paper)."""
         return [c for c in self.checks if scale in c.scales]
 
     def variants_at(self, scale: str) -> list[Variant]:
-        """Variants that apply at ``scale``."""
+        """Variants of the experiment that are run at ``scale`` (smoke or paper)."""
         return [v for v in self.variants if scale in v.scales]

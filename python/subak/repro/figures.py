@@ -18,7 +18,7 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), "-")
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Applies the common style to figures created inside."""
+    """Applies the common style to figures that are created in the ``with`` block."""
     import matplotlib as mpl
     from cycler import cycler
 
@@ -70,5 +70,5 @@ def log_x(plot: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Saves the figure as PNG; the same figure gives the same bytes."""
+    """Saves the figure as PNG without metadata, so that equal figures are equal byte for byte."""
     figure.savefig(path, dpi=130, metadata={"Software": None})

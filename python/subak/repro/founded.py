@@ -1,4 +1,4 @@
-"""Checks that the values of a verdict follow from the results in its folder; exact values have no sample."""
+"""Checks that the values of a verdict follow from the results in its folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from subak.repro.values import Value, as_json
 
 
 def refuse_others(experiment: Experiment, folder: Path) -> None:
-    """Raises ``InputError`` if ``verdict.json`` has another value than the results beside it."""
+    """Raises ``InputError`` if a value in ``verdict.json`` differs from that of the results in the same folder."""
     path = folder / "verdict.json"
     told = json.loads(path.read_bytes())
     found = _values_in(experiment, folder, told)
@@ -28,7 +28,7 @@ def refuse_others(experiment: Experiment, folder: Path) -> None:
 
 
 def _values_in(experiment: Experiment, folder: Path, told: dict[str, Any]) -> dict[samples.Key, Value]:
-    """Values computed from the results of the experiment and of each variant that was run; nothing is run."""
+    """Values computed from the existing results of the experiment and of each variant that was run."""
     plan = plan_of(experiment.sizes[told["scale"]], told["scale"], told["runs"], told["seed"])
     runs = {one["name"]: one["runs"] for one in told["variants"]}
     parts = {"": RawResults(folder, plan)}

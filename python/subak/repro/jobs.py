@@ -1,6 +1,6 @@
 """Common code of the experiments on applications: times of jobs, and rates of their flows.
 
-Nothing is drawn at random there: all runs are equal, and the first one is read.
+These experiments have no random input, so all runs are equal, and only the first one is read.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 from subak.repro import RawResults
 
 PAYLOAD = 1446 / 1500
-"""Fraction of payload in full packets."""
+"""Payload over bytes on the wire, for full packets."""
 
 
 def seconds(raw: RawResults, spec: str, name: str, policy: str, scheme: str = "ideal", kind: str = "job") -> float:
-    """Duration of a job (or of a flow, as ``job/flow``), s."""
+    """Duration of a job, or of a flow if ``kind`` is ``flow`` and ``name`` is ``job/flow``, s."""
     frame = _first(raw, spec, kind, ["scheme", "flow_id", "fct_ns", "workload.policy"])
     mine = frame[(frame["scheme"] == scheme) & (frame["flow_id"] == name) & (frame["workload.policy"] == policy)]
     return float(mine["fct_ns"].iloc[0]) / 1e9
@@ -33,7 +33,7 @@ def rates(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> dic
 
 
 def weights(raw: RawResults, spec: str, policy: str, flow: str, scheme: str = "ideal") -> tuple[np.ndarray, np.ndarray]:
-    """Times, s, and the weight of the flow from then on."""
+    """Times of weight changes, s, and the flow's weight from each time on."""
     frame = _first(raw, spec, "weight", ["scheme", "flow_id", "time_ns", "weight", "workload.policy"])
     mine = frame[frame["scheme"] == scheme]
     mine = mine[(mine["workload.policy"] == policy) & (mine["flow_id"] == flow)]

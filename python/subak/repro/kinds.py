@@ -1,6 +1,6 @@
-"""Kinds of experiments: contents of their folder, and how they are run.
+"""Kinds of experiments: content of their folder, and how they are run.
 
-A kind is an entry of ``KINDS``. Its run writes raw results into a folder; it neither analyses nor draws.
+A kind is an entry of ``KINDS``. Its ``run`` writes raw results into a folder; it neither analyses nor draws.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from subak.repro.values import as_json
 
 
 class TrialFailedError(RuntimeError):
-    """A simulation failed."""
+    """Raised if a simulation fails."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How experiments of one kind are run."""
+    """How experiments of one kind are checked and run."""
 
     name: str
     crates: tuple[str, ...]
-    """Crates that run it: the measured values depend on their sources and on those of their dependencies."""
+    """Crates that run the kind: measured values depend on their sources and on those of their dependencies."""
     check: Callable[[Experiment, Section], None]
     """Raises an error for an experiment whose folder lacks a file, or has an unused one."""
     there: Callable[[Experiment, RunPlan, Path], bool]
-    """Whether the folder has all results."""
+    """Whether the folder has all results of the plan."""
     run: Callable[[Experiment, RunPlan, Path], None]
-    """Runs what is missing."""
+    """Runs the simulations or computations whose results the folder lacks."""
 
 
 def is_of_hosts(experiment: Experiment) -> bool:
-    """Whether its specs run on real hosts: each has a scheme with the backend ``testbed``."""
+    """Whether the experiment's specs run on real hosts: each has a scheme with the backend ``testbed``."""
     if experiment.kind != "specs":
         return False
     schemes = [tomllib.loads(path.read_text(encoding="utf-8")).get("scheme", []) for path in experiment.specs.values()]
@@ -49,7 +49,7 @@ def is_of_hosts(experiment: Experiment) -> bool:
 
 
 def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
-    """The spec to simulate: the file's, with the plan's changes, schemes and number of runs."""
+    """The spec to simulate: that of the file, with the plan's changes, schemes and number of runs."""
     with path.open("rb") as file:
         spec = tomllib.load(file)
     merge(spec, plan.spec.get(name, {}) if name else plan.spec, name or "spec")
@@ -127,7 +127,7 @@ def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
 
 
 def _computed_check(experiment: Experiment, told: Section) -> None:
-    """Check of an experiment that ``crates/experiments`` computes."""
+    """Checks the folder of an experiment that ``crates/experiments`` computes."""
     kind = dict(_subak.experiments()).get(experiment.name)
     if kind != experiment.kind:
         known = ", ".join(name for name, of in _subak.experiments() if of == experiment.kind)
@@ -169,7 +169,7 @@ def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
     write(folder / "raw.json", json.dumps(raw | report, default=as_json) + "\n")
 
 
-# Dependencies of these count too: `measures.sources` follows the crates' manifests.
+# Dependencies of these crates count too: `measures.sources` follows the crates' manifests.
 _SIMULATED = ("lab",)
 _COMPUTED = ("experiments",)
 

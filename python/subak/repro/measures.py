@@ -1,6 +1,6 @@
 """Hashes of the parts on which an experiment's values depend: its code, the code that runs it, and the crates.
 
-A record is of today's code if every part has today's hash. The parts follow from imports and from the crates'
+A record is up to date if every part still has the recorded hash. The parts follow from imports and from the crates'
 manifests. Code that only judges, writes or shows values is not included.
 """
 
@@ -25,32 +25,32 @@ PACKAGE = Path(__file__).parents[1]
 CRATES = Path(__file__).parents[3] / "crates"
 """Folder of the crates; missing in an installed package."""
 STATISTICS = ("stats.py", "settle.py", "jobs.py", "values.py")
-"""Modules that compute values from results."""
+"""Modules of this package that compute values from results."""
 IN_RUST = "lab/src/results/stats.rs"
-"""Source of Student's quantile."""
+"""Rust source of the quantile of Student's t-distribution, for confidence intervals."""
 RUN = ("kinds.py", "results.py", "reproduce.py")
-"""Modules that plan and run an experiment."""
+"""Modules of this package that plan and run an experiment."""
 JUDGE = ("catalogue", "experiment", "figures", "measures", "reading", "records", "rules", "samples", "verdicts")
 """Modules of this package that read, judge, store or draw."""
 SHOWING = {"matplotlib", "rich", "typer", "tqdm"}
-"""Third-party packages that compute no value."""
+"""Third-party packages that do not affect values."""
 FRAMEWORK = ("commands", "page", "papers", "reporting", "repro", "testbed")
-"""Packages that run and show experiments but compute no value; those on hosts include the testbed."""
+"""Packages that run and show experiments but do not affect values; experiments on hosts list the testbed themselves."""
 SHOW = ("cluster", "errors", "notebook", "plots", "progress", "schemas")
-"""Modules that show, send or describe values."""
+"""Modules of subak that show, send or describe values, but do not affect them."""
 NOT_MEASURED = ("experiment.toml", "published.toml", "page.md", "record.json", "samples.parquet")
 """Files of an experiment that are hashed key by key, or that do not affect values."""
 OWN, SHARED, OF_STATISTICS = "the experiment", "what the paper's experiments share", "the statistics"
 PACKAGES, LOCKED = "Python packages", "locked crates"
 RUNNING, RUST_STATISTICS, BINDINGS = "what runs experiments", "the statistics in Rust", "crates/py"
 EXTENSION = "the extension"
-"""A part only while the extension is older than the sources, which are then not the code that runs."""
+"""Name of a part that exists only while the compiled extension is older than the sources beside it."""
 JUDGED_WITH = (OF_STATISTICS, RUST_STATISTICS)
-"""Parts that compute values from samples: if they change, values are recomputed from the samples."""
+"""Parts that compute values from samples. If they change, values are recomputed from the samples, without new runs."""
 
 
 def of(experiment: Experiment) -> dict[str, str]:
-    """Hashes of the parts that decide an experiment's values; its rules and texts do not."""
+    """Hashes of the parts on which an experiment's values depend; its rules and texts are not among them."""
     files = [p for p in sorted(experiment.folder.rglob("*")) if p.is_file() and "__pycache__" not in p.parts]
     own = [p for p in files if p.name not in NOT_MEASURED]
     size = experiment.sizes["paper"]
@@ -81,7 +81,10 @@ def _rows(experiment: Experiment) -> Any:
 
 
 def _running(experiment: Experiment) -> list[Path]:
-    """The modules that plan and run it and read its results, with the modules that these import, without packages."""
+    """The modules that plan and run the experiment and read its results, with modules that these import.
+
+    No packages.
+    """
     repro = PACKAGE / "repro"
     ahead, seen = [*_modules(experiment), *(repro / name for name in (*RUN, *STATISTICS))], set()
     while ahead:
@@ -93,7 +96,7 @@ def _running(experiment: Experiment) -> list[Path]:
 
 
 def _module_of(name: str) -> list[Path]:
-    """File of a module of ``subak`` or ``subak.repro`` that computes values; ``None`` for others."""
+    """File of a module of ``subak`` or ``subak.repro`` that computes values; empty for other modules."""
     match name.split(".")[1:]:
         case [module] if module not in SHOW:
             path = PACKAGE / f"{module}.py"
@@ -105,7 +108,7 @@ def _module_of(name: str) -> list[Path]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """Hashes of subak's packages, versions of others, and in a checkout crates with locked dependencies."""
+    """Hashes of subak's packages, versions of third-party ones, and in a checkout hashes of crates."""
     names = sorted({*experiment.packages, *_imported(experiment)})
     packages = {f"subak/{name}": _package(name) for name in names}
     named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
@@ -117,7 +120,7 @@ def sources(experiment: Experiment) -> dict[str, str]:
 
 
 def _versions(experiment: Experiment, packages: list[str]) -> str:
-    """Versions of third-party packages that its code and the statistics import: ``numpy 2.1, ortools 9.15``."""
+    """Versions of third-party packages that the experiment and the statistics import: ``numpy 2.1, ...``."""
     paths = [*_modules(experiment), *(PACKAGE / "repro" / name for name in STATISTICS)]
     paths += [path for name in packages for path in sorted((PACKAGE / name).glob("**/*.py"))]
     found = {name.split(".")[0] for path in paths for name in _all_imports(path)}
@@ -138,7 +141,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 @cache
 def _locked(crates: frozenset[str]) -> str:
-    """Hash of ``Cargo.lock``'s entries for these crates and their dependencies, and of the build settings."""
+    """Hash of the entries of these crates and their dependencies in ``Cargo.lock``, and of the build settings."""
     path = CRATES.parent / "Cargo.lock"
     if not crates or not path.is_file():
         return ""
@@ -160,13 +163,13 @@ def _locked(crates: frozenset[str]) -> str:
 
 
 def _imported(experiment: Experiment) -> set[str]:
-    """Packages of subak that its own code imports, directly or through modules that papers share."""
+    """Packages of subak that the experiment's code imports, directly or through modules that papers share."""
     parts = [name.split(".")[1:] for path in _modules(experiment) for name in _imports(path)]
     return {one[0] for one in parts if one and one[0] not in FRAMEWORK and (PACKAGE / one[0]).is_dir()}
 
 
 def _modules(experiment: Experiment) -> list[Path]:
-    """Its own modules, and the modules of papers that it imports, transitively."""
+    """The experiment's own modules, and the modules of papers that these import, directly or indirectly."""
     ahead, seen = sorted(experiment.folder.rglob("*.py")), set()
     while ahead:
         path = ahead.pop()
@@ -232,9 +235,9 @@ def _hash(paths: list[Path], folder: Path, more: bytes = b"") -> str:
 
 
 def built_from() -> str:
-    """The hash of the sources beside this package, computed like that of the sources the extension was built from.
+    """Hash of the sources beside this package, to compare with that of the extension's sources.
 
-    Empty if there are none; see crates/lab/sources.rs.
+    Empty if there are no sources; see crates/lab/sources.rs.
     """
     if not CRATES.is_dir():
         return ""

@@ -30,7 +30,7 @@ class Section:
 
     @classmethod
     def of_file(cls, path: Path) -> Section:
-        """The whole file."""
+        """The whole file as a table."""
         try:
             with path.open("rb") as file:
                 return cls(path, "", tomllib.load(file))
@@ -40,7 +40,7 @@ class Section:
             raise InputError(str(path), "", f"it cannot be read: {error}", "correct it") from None
 
     def error(self, key: str, what: str, hint: str) -> InputError:
-        """An error at ``key``."""
+        """An error at ``key`` of this table."""
         return InputError(str(self._file), ".".join(filter(None, (self._place, key))), what, hint)
 
     def get(self, key: str, kind: type[Kind], default: Any = _REQUIRED) -> Kind:
@@ -59,37 +59,37 @@ class Section:
         return value  # type: ignore[no-any-return]
 
     def text(self, key: str, default: Any = _REQUIRED) -> str:
-        """A text; a required one must not be empty."""
+        """The value of ``key``, which must be a text; a required one must not be empty."""
         found = self.get(key, str, default)
         if default is _REQUIRED and not found.strip():
             raise self.error(key, "it is empty", "say it in words")
         return found
 
     def among(self, key: str, choices: Sequence[str], default: Any = _REQUIRED) -> str:
-        """One of ``choices``."""
+        """The value of ``key``, which must be one of ``choices``."""
         found = self.get(key, str, default)
         if found not in choices:
             raise self.error(key, f'there is no "{found}"', f"choose one of: {', '.join(choices)}")
         return found
 
     def texts(self, key: str, default: Any = _REQUIRED) -> tuple[str, ...]:
-        """A list of texts."""
+        """The value of ``key``, which must be a list of texts."""
         found: list[Any] = self.get(key, list, default)
         if not all(isinstance(one, str) for one in found):
             raise self.error(key, f"it is {found!r}", "give a list of texts")
         return tuple(found)
 
     def raw(self, key: str) -> Any:
-        """Any value; ``None`` if it is missing."""
+        """The value of ``key``, of any type; ``None`` if the key is missing."""
         self._asked.add(key)
         return self._held.get(key)
 
     def section(self, key: str, default: Any = _REQUIRED) -> Section:
-        """A nested table."""
+        """The table ``key`` inside this one."""
         return Section(self._file, ".".join(filter(None, (self._place, key))), self.get(key, dict, default))
 
     def sections(self, key: str) -> list[Section]:
-        """A list of tables; empty if it is missing."""
+        """The list of tables ``key``; empty if the key is missing."""
         found = self.get(key, list, [])
         if not all(isinstance(one, dict) for one in found):
             raise self.error(key, "it is no list of tables", f"write [[{key}]] before each")

@@ -1,7 +1,7 @@
-"""Records: an experiment's values at paper scale, in its ``record.json``; the figure is in the docs.
+"""Records: an experiment's values at paper scale, in its ``record.json``. The figure is in the docs.
 
-A record has the build, the runs, their cost, and hashes of the parts on which its values depend. A part with another
-hash today has changed since. The record has values but no verdict, which is computed by today's rules.
+A record has the build, the runs, their cost, and hashes of the parts on which its values depend. If a part has another
+hash now, it has changed since. The record has values but no verdict, which is computed by the present rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from subak.repro.values import Measured, Sample, Value, as_json
 from subak.repro.verdicts import Finding
 
 HELD_OUT = 1001
-"""First seed of records; setups are chosen on smaller seeds."""
+"""Seed of the first run of a record. Setups are chosen by results of smaller seeds only."""
 NOT_RECORDED = "not recorded"
 TODAYS, OLDER, NO_HASH = "of today's code", "of older code", "of unknown code"
 UNSEEN = "of code that is not here to compare"
@@ -44,26 +44,26 @@ VERDICTS = (
 )
 MISSING = "not measured then"
 MOST_SAID = 3
-"""Largest number of checks named in a sentence."""
+"""Largest number of checks that a sentence names."""
 UNJUDGED = ("outcome", "leans", "needs", "comes_out", "verdict")
-"""Keys that follow from the values, and that records omit."""
+"""Keys that follow from the values and the present rules; records omit them."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """Values of an experiment at paper scale, and the experiment today."""
+    """The recorded values of an experiment, with the experiment's present rules."""
 
     held: dict[str, Any]
     experiment: Experiment
 
     @cached_property
     def as_set_up(self) -> tuple[Finding, ...]:
-        """Measured values, judged by today's checks; a check without a value is undecided."""
+        """Measured values, judged by the present checks; a check without a value is undecided."""
         return self._judge(self.held["checks"], self.held["runs"], whole=True)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, with those of other interpretations of what the paper leaves open."""
+        """The findings; a claim that an open parameter decides is ``depends``, by the variants."""
         return verdicts.settle(self.experiment, self.as_set_up, self.variants)
 
     @cached_property
@@ -92,27 +92,27 @@ class Record:
 
     @property
     def verdict(self) -> str:
-        """Verdict such as ``met``, by today's rules."""
+        """Verdict such as ``met``, by the present rules."""
         return verdicts.word(self.findings, changed=bool(self.departures))
 
     @property
     def runs(self) -> str:
-        """Number of runs, such as ``6 runs``."""
+        """Number of runs as text, such as ``6 runs``."""
         return "1 run" if self.held["runs"] == 1 else f"{self.held['runs']} runs"
 
     @property
     def date(self) -> str:
-        """Date of the run; empty if not recorded."""
+        """Date of the recorded run; empty if there is none."""
         return str(self.held.get("date", ""))
 
     @property
     def short(self) -> str:
-        """Verdict and runs, such as ``met, 3 runs``, and the replacement of the system that the paper names."""
+        """Verdict and runs, such as ``met, 3 runs``, and what was run in place of the system that the paper names."""
         instead = f", of {self.experiment.instead}" if self.experiment.instead else ""
         return f"{self.verdict}, {self.runs}{instead}"
 
     def told(self) -> dict[str, Any]:
-        """The record with its verdicts by today's rules, in the form of ``verdict.json``."""
+        """The record with verdicts by the present rules, in the form of ``verdict.json``."""
         variants = [
             {
                 **one,
@@ -135,18 +135,18 @@ class Record:
         return {**self.held, "verdict": self.verdict, "checks": checks, "variants": variants, "changed": changed}
 
     def changed_since(self) -> list[str]:
-        """Parts that have changed since, without those that cannot be compared here."""
+        """Parts that changed after the record was made, without parts that cannot be compared here."""
         then, now = self.held["measures"], measures.of(self.experiment)
         return [part for part, told in now.items() if then.get(part) != told and part != measures.EXTENSION]
 
     def unseen(self) -> list[str]:
-        """Parts that cannot be compared here: an installed package has no sources of crates."""
+        """Recorded parts that cannot be compared here: an installed package has no sources of crates."""
         now = measures.of(self.experiment)
         return [part for part in self.held["measures"] if part not in now]
 
     @cached_property
     def age(self) -> str:
-        """Whether the record is of today's code."""
+        """Which code made the record, as text: the present, older, or unknown code."""
         if not self.held["measures"]:
             return NO_HASH
         if self.changed_since():
@@ -155,7 +155,7 @@ class Record:
 
     @cached_property
     def samples(self) -> str:
-        """Whether its values follow from stored samples: ``kept``, ``none``, or the values that do not."""
+        """Whether the values follow from stored samples: ``kept``, ``none``, or a list of the values that do not."""
         kept = samples.read(self.experiment.folder / samples.NAME)
         if not kept:
             return "none"
@@ -164,7 +164,7 @@ class Record:
 
     @property
     def on_held_out_seeds(self) -> bool:
-        """Whether its setup was chosen on other seeds."""
+        """Whether the record's seeds differ from those by whose results the setup was chosen."""
         return bool(self.held.get("seed", 1) >= HELD_OUT)
 
     def uncertain(self) -> int:
@@ -173,7 +173,7 @@ class Record:
 
 
 def value_of(measured: Any) -> Value:
-    """A value in the form of a record."""
+    """A value of a record, as the statistics use it: lists and samples are converted from JSON."""
     if isinstance(measured, list):
         return [from_json(one) if isinstance(one, dict) else one for one in measured]
     if isinstance(measured, str) and measured in ("inf", "-inf", "nan"):
@@ -182,7 +182,7 @@ def value_of(measured: Any) -> Value:
 
 
 def by_todays_statistics(record: Record) -> dict[str, Any] | None:
-    """The record with each interval recomputed from its sample; ``None`` if a sample is missing."""
+    """The record with each interval recomputed from its sample by the present code; ``None`` if a sample is missing."""
     kept = samples.read(record.experiment.folder / samples.NAME)
     parts = {"": record.held["checks"]} | {one["name"]: one["checks"] for one in record.held.get("variants", [])}
     anew = {name: [_anew(check, kept.get((name, check["key"]), {})) for check in of] for name, of in parts.items()}
@@ -223,7 +223,7 @@ def dated(experiment: Experiment) -> str:
 
 
 def state(experiment: Experiment) -> dict[str, Any]:
-    """State of the record for JSON: its verdict, and whether it is of today's code."""
+    """State of the record for JSON: its verdict, and whether the present code has made the record."""
     record = of(experiment)
     if record is None:
         return {
@@ -261,7 +261,7 @@ def tally(experiments: Iterable[Experiment]) -> str:
 
 
 def ages(experiments: Iterable[Experiment]) -> str:
-    """Number of records of today's code and of others, as a sentence."""
+    """Number of records made by the present code and by other code, as a sentence."""
     held = [record for record in map(of, experiments) if record]
     found = [record.age for record in held]
     others = "".join(f", {found.count(age)} {age}" for age in (OLDER, NO_HASH, UNSEEN) if age in found)
@@ -323,9 +323,9 @@ def of(experiment: Experiment) -> Record | None:
 def keep(experiment: Experiment, folder: Path) -> bool:
     """Stores ``verdict.json`` and the samples of ``folder`` as the experiment's record, without verdicts.
 
-    A record is never replaced by fewer runs: these are stored beside it, and the result is False. Raises ``InputError``
-    for seeds other than those of records, for values that do not follow from their samples, and if the code has changed
-    since.
+    A record is not replaced by one with fewer runs: that one is stored beside it, and the result is False. Raises
+    ``InputError`` for seeds other than those of records, for values that do not follow from their samples, and if the
+    code has changed since.
     """
     told = json.loads((folder / "verdict.json").read_bytes())
     _refuse_incomplete(experiment, folder, told)
@@ -345,13 +345,13 @@ def keep(experiment: Experiment, folder: Path) -> bool:
 
 
 def _as_many(told: dict[str, Any], held: dict[str, Any]) -> bool:
-    """Whether it, each variant and each value has no fewer runs; specs may have numbers of their own."""
+    """Whether ``told`` has at least as many runs as ``held``: in all, of each variant and of each value."""
     now, then = _runs_of(told), _runs_of(held)
     return all(now.get(key, runs) >= runs for key, runs in then.items())
 
 
 def _runs_of(told: dict[str, Any]) -> dict[Any, int]:
-    """Numbers of runs: of the whole, of each variant, and of each value."""
+    """Numbers of runs: of the experiment, of each variant, and of each value."""
     found: dict[Any, int] = {"": told["runs"]} | {one["name"]: one["runs"] for one in told.get("variants", [])}
     for key, value in values_of({"variants": [], **told}).items():
         parts: list[Any] = value if isinstance(value, list) else [value]
@@ -401,7 +401,7 @@ def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) 
 
 
 def _refuse_begun_otherwise(folder: Path, told: dict[str, Any], runs: int, variant: str) -> None:
-    """Raises an error if the manifest of the experiment or of a variant shows that the results were begun otherwise."""
+    """Raises an error if seed, scale, build, code or runs in the manifest differ from the verdict's."""
     path = folder / "manifest.json"
     begun = json.loads(path.read_bytes())
     code = {part: one for part, one in told["measures"].items() if part not in measures.JUDGED_WITH}
@@ -413,13 +413,13 @@ def _refuse_begun_otherwise(folder: Path, told: dict[str, Any], runs: int, varia
 
 
 def _otherwise_written(told: dict[str, Any]) -> list[str]:
-    """Values that are not in their written form, such as a share without its interval."""
+    """Keys of values whose JSON differs from what this code would write, such as a fraction without its interval."""
     parts = [told["checks"], *(one["checks"] for one in told["variants"])]
     return [c["key"] for checks in parts for c in checks if as_json(value_of(c["measured"])) != c["measured"]]
 
 
 def hold(experiment: Experiment, held: dict[str, Any]) -> None:
-    """Writes the record."""
+    """Writes ``record.json``."""
     write(experiment.folder / "record.json", json.dumps(held, indent=1, ensure_ascii=False) + "\n")
 
 

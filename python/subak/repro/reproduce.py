@@ -1,4 +1,4 @@
-"""Reproduces an experiment: runs what is missing, analyses, draws and compares."""
+"""Reproduces an experiment: runs what has no results yet, analyses, draws, and compares with the paper."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The worst outcome among the claims."""
+        """The worst outcome among the judged claims."""
         return verdicts.of_claims(self.findings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,14 +78,14 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """At paper scale one of ``records.VERDICTS``; for a smoke run only ``works`` or ``fails``."""
+        """The verdict: at paper scale one of ``records.VERDICTS``, for a smoke run only ``works`` or ``fails``."""
         if self.scale == "smoke":
             return FAILS if self.broken else WORKS
         return verdicts.word(self.findings, changed=any(not one.mended for one in self.experiment.changed))
 
     @property
     def broken(self) -> list[Finding]:
-        """Checks whose value is out of range for a run of this size."""
+        """Checks whose value is outside the range that is expected at this scale."""
         return [f for f in self.findings if f.judged.leans is False]
 
     @property
@@ -95,7 +95,7 @@ class Verdict:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings of the experiment itself."""
+        """Findings of the experiment; ``depends`` where a variant changes the outcome."""
         others = {o.variant.name: o.findings for o in self.variants if o.variant}
         return verdicts.settle(self.experiment, self.main.findings, others)
 
@@ -145,13 +145,13 @@ def reproduce(
     on: str | None = None,
     cluster: Cluster | None = None,
 ) -> Verdict:
-    """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
+    """Runs the experiment ``name``, unless ``out`` has its results already, and compares them with the paper.
 
-    ``seed`` is the first run's: 1 at smoke scale, and at paper scale ``records.HELD_OUT``, for setups are chosen on the
-    seeds below. ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the trials
-    of specs in place of this machine. Writes raw results, samples, ``verdict.json`` and, where matplotlib is installed,
-    the figure (PNG) to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
-    and for a folder that holds something else.
+    ``seed`` is the seed of the first run. It is 1 at smoke scale, and ``records.HELD_OUT`` at paper scale, since setups
+    are chosen by results of smaller seeds. ``variants`` runs the variants too; ``None`` runs them at paper scale only.
+    The workers of ``cluster`` run the trials of specs instead of this machine. Raw results, samples, ``verdict.json``
+    and, if matplotlib is installed, the figure (PNG) are written to ``out`` (``out/repro/NAME-SCALE``). Raises
+    ``InputError`` for an unknown name or scale, and for a folder with other content.
     """
     experiment = find(name)
     if seed is None:
@@ -206,13 +206,13 @@ def _mend_side(side: str) -> str:
 def plan_of(
     size: Size, scale: str, runs: int | None, seed: int, jobs: int | None = None, progress: Listener | None = None
 ) -> RunPlan:
-    """How an experiment of that size is run."""
+    """Plan of an experiment of this size."""
     runs_of = size.runs_of if runs is None else {}
     return RunPlan(scale, runs or size.runs, seed, runs_of, size.spec, size.settings, (), (), jobs, progress)
 
 
 def variant_plan(variant: Variant, plan: RunPlan, *, own_runs: bool) -> RunPlan:
-    """How a variant is run: like the experiment, with one change; without ``own_runs``, no more often."""
+    """Plan of a variant: that of the experiment with one change; without ``own_runs``, with no more runs."""
     spec: dict[str, Any] = {}
     for changes in (plan.spec, variant.spec):
         kinds.merge(spec, json.loads(json.dumps(changes)))
@@ -244,7 +244,7 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
 
 
 def measured(experiment: Experiment, raw: RawResults) -> dict[str, Value]:
-    """Values of the results in a folder, by key."""
+    """Values computed from the results in a folder, by key."""
     computed = raw.values() if raw.has_report else {}
     measure = getattr(experiment.module, "measure", None)
     return {**computed, **(measure(raw) if measure else {})}
@@ -258,7 +258,7 @@ def _judge(experiment: Experiment, check: Check, values: dict[str, Value], runs:
 
 
 def machine() -> dict[str, Any]:
-    """Description of this machine: processor, number of processors, and operating system."""
+    """Description of this machine: processor type, number of processors, and operating system."""
     return {"processor": _processor(), "processors": os.cpu_count() or 1, "system": platform.platform()}
 
 
@@ -271,7 +271,7 @@ def _processor() -> str:
 
 
 class _clock:  # noqa: N801
-    """Adds the time of the code inside to the folder's totals, wall-clock and CPU, even on an exception."""
+    """Adds the wall-clock and processor time of a ``with`` block to the folder's totals, even on an exception."""
 
     def __init__(self, folder: Path, cluster: Cluster | None) -> None:
         self._folder, self._cluster = folder, cluster
@@ -293,7 +293,7 @@ class _clock:  # noqa: N801
 
 
 def took(folder: Path) -> tuple[float, float]:
-    """Running time of the results in ``folder`` over all attempts, s: wall-clock and CPU."""
+    """Running time of the results in ``folder`` over all attempts, s: wall-clock and processor time."""
     try:
         told = json.loads((folder / "took.json").read_bytes())
         return float(told["seconds"]), float(told["cpu_seconds"])
@@ -302,7 +302,7 @@ def took(folder: Path) -> tuple[float, float]:
 
 
 def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
-    """Creates the folder, or checks that its results belong to this experiment and build."""
+    """Creates the folder, or checks that its results are from this experiment, this plan and this build."""
     told = [plan.runs_of, plan.spec, plan.settings, plan.schemes, plan.specs]
     content = json.dumps(told).encode() + b"".join(p.read_bytes() for p in experiment.specs.values())
     ours = {
@@ -335,7 +335,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
 
 
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:
-    """Names of the figures; empty if matplotlib is missing."""
+    """Draws the figures and returns their file names; empty if matplotlib is missing."""
     from subak.repro import figures
 
     try:

@@ -23,16 +23,16 @@ Listener = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How an experiment is run."""
+    """Plan of a run of an experiment."""
 
     scale: str
     runs: int
     seed: int
     runs_of: dict[str, int] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
-    """Changes to the specs."""
+    """Changes to the experiment's specs for this run."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Parameters of an experiment without specs."""
+    """Parameters for an experiment that its own code computes, without specs."""
     schemes: tuple[str, ...] = ()
     """Schemes to run; all if empty."""
     specs: tuple[str, ...] = ()
@@ -55,12 +55,12 @@ class RawResults:
 
     @property
     def scale(self) -> str:
-        """``smoke`` or ``paper``."""
+        """Scale of the run: ``smoke`` or ``paper``."""
         return self.plan.scale
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """The computed report: ``setup``, ``tables``, ``series``, ``values``, ``notes``."""
+        """The report that the experiment's code computed: ``setup``, ``tables``, ``series``, ``values``, ``notes``."""
         path = self.folder / "raw.json"
         hint = "remove the folder to run again"
         try:
@@ -73,11 +73,11 @@ class RawResults:
 
     @property
     def has_report(self) -> bool:
-        """Whether the results were computed, not simulated from specs."""
+        """Whether the results were computed by the experiment's own code, not simulated from specs."""
         return (self.folder / "raw.json").exists()
 
     def values(self) -> dict[str, Value]:
-        """Computed values by key; samples have their intervals."""
+        """Computed values by key; sampled values have a confidence interval."""
         try:
             return {key: stats.from_json(value) for key, value in self.report["values"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -90,7 +90,7 @@ class RawResults:
         return [dict(zip(held["columns"], row, strict=True)) for row in held["rows"]]
 
     def simulated(self, spec: str = "") -> Results:
-        """Results of the spec of this name."""
+        """Simulation results of the spec ``spec``; an experiment's only spec has the empty name."""
         from subak.results import Results
 
         if spec not in self._read:

@@ -1,4 +1,4 @@
-"""Rules of checks: the whole confidence interval must satisfy the rule."""
+"""Rules of checks. A rule is met if the whole confidence interval satisfies it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from subak.repro.values import Measured, Value, point
 MET, NOT_MET, UNDECIDED, CONTRADICTED, DEPENDS = "met", "not met", "undecided", "contradicted", "depends"
 OPERATORS = ("at_most", "at_least", "within", "equals")
 MOST_TIMES = 1000
-"""Largest factor of more runs that a message suggests."""
+"""Largest multiple of the runs so far that a message suggests to run."""
 GRIDS = ("starts", "traces")
-"""Resampled units that were not drawn at random."""
+"""Units of resampling that were not drawn at random."""
 FEWEST_TO_FAIL = 5
-"""Smallest number of resampled units that can show a failure."""
+"""Smallest number of resampled units (runs, flows, ...) by which a check can fail."""
 ENOUGH_OF_EVERY = 99.0
-"""A claim about every run is met if all runs comply and the interval's lower end is at least this, percent."""
+"""A claim about every run is met if all runs comply and the interval of their fraction begins at this or above,
+percent."""
 LEAST_OF_EVERY = 368
-"""Number of compliant runs with which the interval begins there: 0.99^n is at most 2.5%."""
+"""Number of compliant runs for an interval that begins at ``ENOUGH_OF_EVERY``: 0.99^n is at most 2.5%."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule for a value."""
+    """The rule that a measured value must satisfy: an operator and a bound."""
 
     op: str
     bound: Any
     tolerance: float = 1e-9
-    """Relative tolerance of ``equals``."""
+    """Relative tolerance of the operator ``equals``."""
 
     def holds(self, value: Any) -> bool:
-        """Whether the point ``value`` satisfies the rule."""
+        """Whether the single value ``value``, without interval, satisfies the rule."""
         if self.op == "equals":
             return _equal(value, self.bound, self.tolerance)
         if not isinstance(value, int | float) or math.isnan(value):
@@ -69,14 +70,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class Judged:
-    """Outcome of a check."""
+    """Outcome of a check, by the measured value and its interval."""
 
     outcome: str | None
     """``met``, ``not met``, ``undecided``, ``contradicted``; ``None`` if there is no rule."""
     leans: bool | None = None
-    """Whether the value itself satisfies the rule, regardless of its interval."""
+    """Whether the value alone, without its interval, satisfies the rule."""
     needs: str = ""
-    """For an undecided check: number of runs, changes or other resampled units that would decide it."""
+    """For an undecided check: number of runs, changes or other resampled units that would decide the check."""
 
 
 def judge(
@@ -118,7 +119,7 @@ def _failed(outcome: str, value: Value, leans: bool, exact: bool) -> Judged:
 
 
 def _holds(rule: Rule, value: Value, ends: tuple[Any, Any], exact: bool) -> bool:
-    """Whether the whole interval satisfies the rule; for a claim about every run, whether there are enough runs."""
+    """Whether the whole interval satisfies the rule; for a rule of 100% of the runs, whether there are enough runs."""
     if _is_every(rule, value) and not exact:
         assert isinstance(value, Measured)
         return value.value == 100 and ends[0] >= ENOUGH_OF_EVERY
@@ -126,12 +127,12 @@ def _holds(rule: Rule, value: Value, ends: tuple[Any, Any], exact: bool) -> bool
 
 
 def _is_every(rule: Rule, value: Value) -> bool:
-    """A share of 100% lies outside the interval of any number of runs."""
+    """Whether the rule requires 100% of the runs: no number of runs has an interval that contains only 100%."""
     return isinstance(value, Measured) and value.share and rule.op == "at_least" and rule.bound == 100
 
 
 def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any]:
-    """The ends of the interval at 1 - 5% / ``family``: both arms are scaled like Student's quantile."""
+    """The ends of the interval at confidence 1 - 5% / ``family``: both arms are scaled like Student's quantile."""
     if family < 2 or not isinstance(value, Measured) or value.count < 2 or not math.isfinite(value.value):
         return ends
     tails = 0.05 / family
@@ -141,7 +142,7 @@ def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any
         return wide
     times = _subak.student(value.count - 1, tails) / _subak.student(value.count - 1, 0.05)
     low, high = ends
-    # As for the interval itself: positive values vary by factors.
+    # The interval itself is also on a logarithmic scale, since positive values vary by factors.
     if low > 0 and value.value > 0:
         low, high = (end if math.isinf(end) else value.value * (end / value.value) ** times for end in ends)
         return low, high
@@ -170,14 +171,14 @@ def _breaks(rule: Rule, ends: tuple[Any, Any]) -> bool:
 
 
 def _needs(value: Value, rule: Rule) -> str:
-    """Required sample size: an interval shrinks with the root of the sample, so the ratio is squared."""
+    """Sample size that would decide the check: an interval shrinks with the root of the sample size."""
     assert isinstance(value, Measured)
     assert value.interval is not None
     if value.share:
         return _needs_of_share(value, rule)
     low, high = value.interval
     bounds = rule.bound if rule.op == "within" else [rule.bound]
-    # The bounds inside the interval, each with the arm of the interval that extends over it.
+    # Bounds inside the interval, each with the length of the interval on that side of the value.
     arms = [(abs(value.value - b), high - value.value if b > value.value else value.value - low) for b in bounds]
     straddled = [(d, arm) for d, arm in arms if arm >= d]
     if not straddled or any(math.isinf(arm) or math.isnan(arm) for _, arm in straddled):
@@ -189,7 +190,7 @@ def _needs(value: Value, rule: Rule) -> str:
 
 
 def _needs_of_share(value: Measured, rule: Rule) -> str:
-    """Required sample size for the interval of the same share."""
+    """Sample size that would decide the check, if the measured fraction stays the same."""
     if _is_every(rule, value):
         assert value.interval is not None
         least = units.number(value.interval[0])
@@ -207,7 +208,7 @@ def _needs_of_share(value: Measured, rule: Rule) -> str:
 
 
 def _decided(value: Measured, count: int, rule: Rule) -> bool:
-    """Whether the same share of ``count`` satisfies or violates the rule with its whole interval."""
+    """Whether the interval of this fraction would decide the rule if ``count`` samples were measured."""
     ends = stats.share(value.value / 100 * count, count, value.of).interval
     assert ends is not None
     return rule.holds_all(*ends) or rule.breaks_all(*ends)
@@ -223,7 +224,7 @@ def _equal(found: Any, wanted: Any, tolerance: float) -> bool:
 
 
 def verdict(outcomes: Sequence[str | None]) -> str:
-    """The worst of ``outcomes``."""
+    """The worst of ``outcomes``, which is the verdict."""
     for worst in (CONTRADICTED, NOT_MET, DEPENDS, UNDECIDED):
         if worst in outcomes:
             return worst

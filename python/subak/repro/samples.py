@@ -1,8 +1,8 @@
-"""Samples from which an experiment's values were computed, as ``samples.parquet`` beside its values.
+"""Samples from which an experiment's values were computed, in the file ``samples.parquet`` beside the values.
 
-A row is one number of a sample. ``variant`` is empty for the experiment itself; ``part`` numbers the values of a check
-that has several; ``by``, ``paired``, ``low``, ``high``, ``signed`` and ``of`` are those of ``values.Sample``, and
-``own`` is its ``value``.
+A row is one number of a sample. ``variant`` is empty for the experiment itself. ``part`` is an index if a check has
+several values. ``by``, ``paired``, ``low``, ``high``, ``signed`` and ``of`` are attributes of ``values.Sample``, and
+``own`` is its attribute ``value``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read(path: Path) -> dict[Key, dict[int, Sample]]:
 
 
 def _by_place(table: pa.Table) -> dict[tuple[str, str, int], dict[tuple[Any, ...], list[float]]]:
-    """The numbers of each side, and the row's data about its sample, for each value."""
+    """For each value, the numbers of each side of its sample, by the data about the sample in the other columns."""
     import pyarrow as pa
 
     names = [name for name in table.column_names if name != "value"]
@@ -85,7 +85,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _sample(rows: dict[tuple[Any, ...], list[float]]) -> Sample:
-    """One sample; rows with conflicting data give one without a statistic."""
+    """One sample. If its rows have conflicting data, its statistic is ``several``, which is unknown to ``stats``."""
     by, paired, value, low, high, signed, of, _ = next(iter(rows))
     sides = {str(told[-1]): numbers for told, numbers in rows.items()}
     alike = len({told[:-1] for told in rows}) == 1
@@ -93,7 +93,7 @@ def _sample(rows: dict[tuple[Any, ...], list[float]]) -> Sample:
 
 
 def differing(values: Mapping[Key, Value], held: Mapping[Key, Mapping[int, Sample]]) -> list[str]:
-    """Values that do not follow from their sample by today's statistics, and intervals without a sample."""
+    """Keys of values that differ from what the present code computes from their sample, or lack a sample."""
     return [
         f"{key} ({variant})" if variant else key
         for (variant, key), value in values.items()
@@ -110,7 +110,7 @@ def _follows(value: Any, sample: Sample | None) -> bool:
         found = stats.again(sample)
     except (KeyError, IndexError, ValueError, TypeError):
         return False
-    # As JSON, in which NaN is text and thus equals itself.
+    # Compared as JSON, in which NaN is text: as a number, NaN differs from itself.
     return bool(json.dumps(as_json(replace(found, note=value.note))) == json.dumps(as_json(value)))
 
 

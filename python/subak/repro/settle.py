@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def times(
     results: Results, scheme: str, criterion: int = 0, after_ns: int = 0, axes: dict[str, object] | None = None
 ) -> list[float]:
-    """Convergence times, s, after each change at ``after_ns`` or later; infinite without convergence.
+    """Convergence times, s, after each change of the flows at ``after_ns`` or later; infinite without convergence.
 
     Changes are in the same order for every scheme, so that the times of two schemes are pairs.
     """
@@ -43,19 +43,19 @@ def settled(values: Sequence[float], of: str = "changes") -> Measured:
 
 
 def at(values: Sequence[float], q: float) -> Measured:
-    """The ``q``-quantile of the times; a change without convergence counts as longer than all others."""
+    """The ``q``-quantile of the convergence times; a change without convergence counts as longer than all others."""
     never = sum(map(math.isinf, values))
     found = stats.estimate(values, f"p{100 * q:g}", "changes")
     return replace(found, note=f"{never} never settled" if never else "")
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float], q: float = 0.5) -> Measured:
-    """Ratio of the ``q``-quantiles of ``slow`` and of the other scheme, after the same changes."""
+    """Ratio of the ``q``-quantile of ``slow`` to that of ``fast``: times of two schemes after the same changes."""
     return stats.ratio(slow, fast, f"p{100 * q:g}", "changes", paired=True)
 
 
 def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quantiles: Sequence[float]) -> Measured:
-    """Smallest of such ratios over ``slower`` and ``quantiles``."""
+    """Smallest ratio to ``fast``, as in ``ratio``, over the schemes in ``slower`` and over ``quantiles``."""
     import numpy as np
 
     statistics = [stats.statistic_of(f"p{100 * q:g}")[0] for q in quantiles]
@@ -68,7 +68,7 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
     open_tails = [stats.tail_is_open(q, found.count) for q in quantiles]
     if found.low is None or found.high is None or not any(open_tails):
         return found
-    # The minimum is at most any of them: one known quantile bounds it from above.
+    # The smallest ratio is at most each of them, so that one bounded ratio bounds it from above.
     assert found.sample is not None
     high = math.inf if all(open_tails) else None
     sample = replace(found.sample, low=0.0, high=high)
@@ -76,7 +76,7 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
 
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:
-    """Distribution of the times, one curve per scheme; changes without convergence are missing at the top."""
+    """Distribution of convergence times, one curve per scheme; it ends below 1 if some changes did not converge."""
     for label, values in curves.items():
         finite = sorted(v for v in values if math.isfinite(v))
         if finite:

@@ -35,7 +35,7 @@ Z = 1.959964
 OWN = "own"
 """Name of a statistic that an experiment's own code computes: its bootstrap samples are stored."""
 MANY = 1000
-"""Sample size from which the bootstrap covers the tail of a mean."""
+"""Sample size above which the bootstrap alone covers the tail of a mean."""
 FEW = 6
 """Sample size below which an interval's skew is unknown: the longer arm is used on both sides."""
 DRAWS = 2000
@@ -44,7 +44,7 @@ FEWEST = 200
 WORK = 4_000_000
 """Largest number of values drawn for one interval."""
 MOST = WORK // FEWEST
-"""Number of values drawn of a larger sample; the interval is scaled accordingly (m out of n bootstrap)."""
+"""Largest number of values in a bootstrap sample. For larger data the interval is scaled (m out of n bootstrap)."""
 
 
 def quantile(values: ArrayLike, q: float) -> float:
@@ -56,7 +56,7 @@ def quantile(values: ArrayLike, q: float) -> float:
 
 
 def median(values: ArrayLike) -> float:
-    """The middle value."""
+    """The median of ``values``."""
     return quantile(values, 0.5)
 
 
@@ -90,7 +90,10 @@ def _means(rows: Array) -> Array:
 
 
 def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
-    """The statistic of each row of a matrix, and its quantile. ``percent`` is a mean of shares."""
+    """A function that computes the statistic of each row of a matrix, and its quantile.
+
+    ``percent`` is a mean of percentages.
+    """
     if name in ("mean", "percent"):
         return _means, None
     q = 0.5 if name == "median" else float(name.removeprefix("p")) / 100
@@ -100,8 +103,8 @@ def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
 def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) -> Measured:
     """Estimates the ``statistic`` (``mean``, ``percent``, ``median``, ``p95``, ...) of ``data``.
 
-    ``of`` names the units, one value each.
-    ``signed`` values, such as differences, may have either sign: their interval may contain 0.
+    ``of`` names the resampled units, such as runs; each has one value. ``signed`` values, such as differences, may have
+    either sign: their interval may contain 0.
     """
     compute, q = statistic_of(statistic)
     found = joint([data], lambda sides: compute(sides[0]), of, paired=False, signed=signed)
@@ -109,7 +112,7 @@ def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) 
     if statistic == "mean" and not signed:
         return _as_wide_as_log_normal(found, [data], paired=False)
     if statistic == "percent" and found.low is not None and found.high is not None:
-        # If all runs have the same value, the interval is that of a share.
+        # If all values are 0, or all are 100%, the interval is that of a fraction.
         values, ends = _array(data), (found.low, found.high)
         if values.min() == values.max() and values.min() in (0, 100):
             ends = share(found.count * float(values.min()) / 100, found.count, of).interval or ends
@@ -121,7 +124,7 @@ def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) 
 
 
 def _is_median_of_few(q: float, count: int) -> bool:
-    """Whether the sample is too small for order statistics of a median: the widened bootstrap is used alone."""
+    """Whether the sample of a median is too small for order statistics, so that only the widened bootstrap is used."""
     return q == 0.5 and count < FEW
 
 
@@ -177,7 +180,10 @@ def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: 
 
 
 def _ordered_ratio(data: Array, over: Array, q: float, *, paired: bool) -> tuple[float, float]:
-    """Ends of a ratio of quantiles from those of its sides; arms add like standard deviations of logarithms."""
+    """Ends of a ratio of quantiles from the ends of its sides.
+
+    Arms are combined like standard deviations of logarithms.
+    """
     if min(float(data.min()), float(over.min())) < 0:
         return -math.inf, math.inf
     (low, high), (least, most) = (_ordered_ends(side, q) for side in (data, over))
@@ -236,7 +242,10 @@ def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paire
 
 
 def _cox(samples: Sequence[Array], *, paired: bool) -> tuple[float, float]:
-    """Cox's interval of a mean of positive values, or of a ratio of two; unbounded with fewer than two."""
+    """Cox's interval of a mean of positive values, or of a ratio of two means.
+
+    Unbounded if a side has fewer than two values.
+    """
     import numpy as np
 
     sizes = [len(side) for side in samples]
@@ -276,9 +285,9 @@ def joint(
     paired: bool,
     signed: bool = False,
 ) -> Measured:
-    """A statistic of several samples: ``compute`` gets a matrix for each, with one row per bootstrap sample.
+    """A statistic of several samples. ``compute`` gets a matrix for each sample, with one row per bootstrap sample.
 
-    It returns one value per row. ``signed``: the result may have either sign.
+    ``compute`` returns one value per row. ``signed``: the result may have either sign.
     """
     import numpy as np
 
@@ -307,7 +316,10 @@ def joint(
 
 
 def _shrink(sizes: Sequence[int]) -> float:
-    """Factor of the excess spread if fewer values are drawn than there are, for the most completely drawn side."""
+    """Factor by which intervals shrink if bootstrap samples have fewer values than the data.
+
+    The largest of all sides.
+    """
     return max(math.sqrt(min(size, MOST) / size) for size in sizes)
 
 
@@ -343,12 +355,12 @@ def _exp(x: float) -> float:
 
 
 def _spread(count: int) -> float:
-    """Factor by which an interval of ``count`` units must be wider than the bootstrap's."""
+    """Factor by which an interval of ``count`` units is wider than the bootstrap's."""
     return _subak.student(count - 1, 0.05) / Z * math.sqrt(count / (count - 1))
 
 
 def share(hits: float, count: int, of: str, note: str = "", tails: float = 0.05) -> Measured:
-    """The share of ``count`` that are ``hits``, in percent, with Clopper and Pearson's interval."""
+    """The fraction ``hits`` of ``count``, in percent, with Clopper and Pearson's interval."""
     if count == 0:
         return Measured(math.nan, count=0, of=of, note=note)
     if not 0 <= hits <= count:
@@ -436,10 +448,10 @@ def _quantile_of_runs(value: float, each: list[float], q: float, *, signed: bool
 
 
 def again(sample: Sample) -> Measured:
-    """Recomputes ``sample`` with today's statistics.
+    """Recomputes the measured value of ``sample`` with the present statistics.
 
-    A statistic of an experiment's own code is recomputed from its bootstrap samples.
-    Raises ``ValueError`` if it is no sample of a statistic.
+    A statistic of an experiment's own code is recomputed from its bootstrap samples. Raises ``ValueError`` if
+    ``sample`` is no sample of a statistic.
     """
     sides, of = sample.sides, sample.of
     if sample.by == "share" and set(sides) == {"hits", "count"}:
@@ -471,14 +483,17 @@ def _again_of_draws(sample: Sample) -> Measured:
         low, high = _interval(
             sample.value, _array(sample.sides["draws"]), min(sizes), _shrink(sizes), positive=positive
         )
-        # An unbounded end: it extends beyond the bootstrap samples, never inside.
+        # The end for few values, which may be unbounded, only widens the interval.
         low = low if sample.low is None else min(low, sample.low)
         high = high if sample.high is None else max(high, sample.high)
     return Measured(sample.value, low, high, min(sizes), sample.of)
 
 
 def from_json(value: Any) -> Value:
-    """A value of a report: exact, a sample with its statistic, or measured; null means never."""
+    """A value of a report: exact, a sample with its statistic, or measured.
+
+    Null, of a time, means that it never happens.
+    """
     if not isinstance(value, dict):
         return value if value is not None else math.inf
     of = value["of"]
@@ -487,7 +502,7 @@ def from_json(value: Any) -> Value:
         found = Measured(float(value["value"]), low, high, value["count"], of, value.get("note", ""))
         if value.get("share", False) or _is_wilsons(found):
             hits = found.value / 100 * found.count
-            # A value that corresponds to no whole number of hits is kept, and follows from no sample.
+            # A percentage that corresponds to no whole number of hits keeps its interval and has no sample.
             if found.count and abs(hits - round(hits)) < 1e-6:
                 return share(round(hits), found.count, of, found.note)
             return replace(found, share=True)
@@ -501,7 +516,7 @@ def from_json(value: Any) -> Value:
 
 
 def _is_wilsons(found: Measured) -> bool:
-    """Whether the interval is Wilson's for a share: records before 2026-11-24 do not mark shares."""
+    """Whether the interval is Wilson's for a fraction: records before 2026-11-24 used it and do not mark fractions."""
     if found.count == 0 or found.interval is None or not 0 <= found.value <= 100:
         return False
     p, n, z2 = found.value / 100, found.count, Z * Z

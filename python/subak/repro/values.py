@@ -22,11 +22,11 @@ class Sample:
     """For ``own``: value of the statistic on all data."""
     low: float | None = None
     high: float | None = None
-    """For ``own``: end of the interval beyond the bootstrap samples, for few values."""
+    """For ``own``: end of the interval if it exceeds the bootstrap samples, as for few values."""
     signed: bool = False
-    """Whether the value may have either sign."""
+    """Whether the value may be negative, such as a difference."""
     of: str = "runs"
-    """The resampled units."""
+    """Name of the resampled units, such as ``runs``."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Measured:
     """The independent units that were resampled, such as ``runs``, ``changes``, ``networks``."""
     note: str = ""
     share: bool = False
-    """Whether it is a percentage with Clopper and Pearson's interval."""
+    """Whether the value is a percentage with Clopper and Pearson's interval."""
     sample: Sample | None = field(default=None, repr=False, compare=False)
-    """Stored beside a record, not in it."""
+    """Data of the interval, stored in a file beside the record."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -55,7 +55,7 @@ class Measured:
 
 
 Value = Measured | float | int | str | list[Any]
-"""Result of an analysis for one check; a list contains values again."""
+"""Value that an analysis computes for one check; a list contains such values."""
 
 
 def point(value: Value) -> Any:

@@ -1,6 +1,6 @@
 """Verdicts: judges each claim of the paper, and combines them for the experiment.
 
-No verdict is stored. A record has measured values, from which the verdict follows by today's rules.
+No verdict is stored. A record has measured values, from which the present rules compute the verdict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BY_OUR_BOUND, CHANGED = " by our bound", " with a changed setup"
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the table: published and measured value."""
+    """A check with its measured value and outcome: a row of the experiment's table."""
 
     check: Check
     value: Value
@@ -32,11 +32,11 @@ class Finding:
 
     @property
     def counts(self) -> bool:
-        """Whether the verdict depends on it."""
+        """Whether the experiment's verdict depends on this finding."""
         return self.check.part == CLAIM and self.judged.outcome is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as ``verdict.json`` holds it."""
+        """The finding as a row of ``verdict.json``."""
         return {
             "key": self.check.key,
             "what": self.check.what,
@@ -55,7 +55,7 @@ class Finding:
 
 def find(check: Check, value: Value, runs: int, family: int = 1) -> Finding:
     """Judges ``value``, measured in ``runs`` runs, by the check's rules, as one of ``family`` claims."""
-    # A share of random draws describes the population, unless it is a bound of ours on this run.
+    # A fraction of random draws estimates that of the population, but a bound of this project concerns this run only.
     drawn = check.part == CLAIM and isinstance(value, Measured) and value.share
     exact = check.exact and not drawn
     judged = rules.judge(value, check.rule, exact=exact, claim=check.claim, runs=runs, family=family)
@@ -63,7 +63,7 @@ def find(check: Check, value: Value, runs: int, family: int = 1) -> Finding:
 
 
 def family(checks: Sequence[Check]) -> int:
-    """Number of claims that are judged together."""
+    """Number of claims of an experiment, which are judged together."""
     return sum(check.part == CLAIM and (check.rule or check.claim) is not None for check in checks)
 
 
@@ -77,7 +77,7 @@ Findings = Sequence[Finding]
 
 
 def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> list[tuple[Reading, str, str]]:
-    """Outcome for each value of an open parameter, and the number of claims that the value itself satisfies."""
+    """For each value of an open parameter: outcome, and number of claims that measured values alone satisfy."""
     told = []
     for reading in one.readings:
         found = variants.get(reading.variant) if reading.variant else main
@@ -88,7 +88,10 @@ def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> lis
 
 
 def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findings]) -> tuple[Finding, ...]:
-    """The findings; a claim with another outcome for another value of an open parameter is ``depends``."""
+    """The findings.
+
+    A claim is ``depends`` if another value of a parameter that the paper leaves open changes its outcome.
+    """
     turned = {key for one in open_parameters(experiment) for key in _turned(one, main, variants)}
     return tuple(
         replace(f, judged=replace(f.judged, outcome=rules.DEPENDS)) if f.check.key in turned and f.counts else f
@@ -97,7 +100,7 @@ def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findin
 
 
 def open_parameters(experiment: Experiment) -> list[Open]:
-    """Declared open parameters, and one for each variant that departs from no statement of the paper."""
+    """Parameters that the paper leaves open: the declared ones, and variants that contradict no statement of it."""
     told = {r.variant for one in experiment.open for r in one.readings} | {c.without for c in experiment.changed}
     silent = [v for v in experiment.variants if v.name not in told and not v.departs]
     as_is = Reading("as it is set up", "", False)
@@ -106,7 +109,10 @@ def open_parameters(experiment: Experiment) -> list[Open]:
 
 
 def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[str]:
-    """Keys with a changed outcome. If there are any for a value, those not measured there may change too."""
+    """Keys of claims whose outcome another value of an open parameter changes.
+
+    If a value changes any, unmet claims that were not measured at that value are included.
+    """
     set_up = {f.check.key: f for f in main if f.counts}
     turned: set[str] = set()
     for reading in one.readings:
@@ -118,14 +124,14 @@ def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[
 
 
 def _leaning(finding: Finding) -> str | None:
-    """An undecided check counts as its value leans, a contradiction as its rule says."""
+    """Outcome of a finding for comparison: undecided and contradicted ones count as met or not by the value alone."""
     if finding.judged.outcome in (rules.UNDECIDED, rules.CONTRADICTED):
         return rules.MET if finding.judged.leans else rules.NOT_MET
     return finding.judged.outcome
 
 
 def word(settled: Findings, *, changed: bool) -> str:
-    """The worst of the claims, whether only bounds of ours decide it, and whether the setup is changed."""
+    """Verdict in words: worst outcome, whether this project's bounds alone decide it, whether the setup departs."""
     found = of_claims(settled)
     decide = [f for f in settled if f.counts and f.judged.outcome == found]
     ours = found in (rules.MET, rules.NOT_MET) and all(f.check.ours for f in decide)

@@ -1,4 +1,4 @@
-"""Trials of a spec on real hosts: a request becomes a testbed and a schedule, and is answered by the recording."""
+"""Runs trials of specs on real hosts: a request from the simulator's core becomes a testbed and a schedule of flows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from subak.testbed.testbed import IN_EBPF, Testbed
 _numbers = itertools.count()
 MOST_HOSTS = 64
 LATE_NS = 5_000_000
-"""Largest delay of an action, ns: a machine with longer delays is overloaded, so that results are not credible."""
+"""Largest delay of a scheduled action, ns, without a warning. Longer delays show an overloaded machine."""
 
 
 def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
-    """Carries out a request of the lab; request and recording are JSON."""
+    """Runs the trial that the simulator's core requests (``crates/lab``). Request and recording are JSON."""
     asked = json.loads(errand)
     own, controlled = asked["scheme"] in IN_EBPF, asked["scheme"] in control.SCHEMES
     granted = asked["scheme"] == flowtune.SCHEME
@@ -59,7 +59,7 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
 
 
 def _order(asked: dict[str, Any], name: str, testbed: Testbed) -> dict[str, Any]:
-    """Configuration of the programs of hosts and queues."""
+    """Configuration of the kernel programs at hosts and queues."""
     told = {key: asked[key] for key in ("scheme", "params", "scale", "rtt_ns")}
     return {"schema": 1, "name": name, **told, **testbed.places()}
 

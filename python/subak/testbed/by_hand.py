@@ -1,4 +1,4 @@
-"""A testbed of a network file, without a spec: every pair of hosts is connected by a shortest path."""
+"""A testbed of a network file, without a spec. A shortest path connects every pair of hosts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from subak.testbed.layout import Link, Plan, address, everywhere, unreached
 from subak.testbed.testbed import IN_EBPF, Testbed
 
 BUFFER_BYTES = 150_000
-"""Default size of a queue, bytes: a hundred packets."""
+"""Default size of a queue, bytes: a hundred packets of 1500 bytes."""
 
 
 class ByHand(Testbed):
-    """A testbed without a spec."""
+    """A testbed without a spec, for ``subak testbed``."""
 
     def address(self, node: int) -> str | None:
         """The address of a host; switches have none."""
@@ -32,7 +32,7 @@ class Sharing:
     """Telemetry of queues, and congestion control of hosts."""
 
     scheme: str | None = None
-    """A scheme of Soze, which every connection uses; ``None`` for none."""
+    """Scheme (Soze or a variant) of every connection; ``None``: the kernel's congestion control."""
     ecn_bytes: int = 0
     """ECN threshold: queue length above which packets are marked, bytes; 0: no marks."""
 
@@ -62,7 +62,7 @@ def made(network: str, sharing: Sharing | None = None) -> ByHand:
 
 
 def _order(network: str, sharing: Sharing, spec: dict[str, Any], scale: float) -> dict[str, Any]:
-    """Configuration of the programs; the scheme's parameters are those of the spec, if it has any."""
+    """Configuration of the programs. The scheme's parameters are those in the spec, if there is one."""
     if sharing.scheme is None:
         return {"schema": 1}
     schemes = spec.get("scheme", [])
@@ -98,7 +98,7 @@ def _plan(network: str, document: dict[str, Any], scale: float) -> Plan:
 
 
 def _document(network: str) -> tuple[dict[str, Any], dict[str, Any], float]:
-    """The network in the form of the core, its spec if any, and the spec's scale."""
+    """The network as the core reads it, the spec (if the file is one), and the spec's scale."""
     if Path(network).suffix.lower() == ".graphml":
         return {"file": Path(network).name}, {}, 1.0
     data, name = inputs.read(network)

@@ -1,4 +1,4 @@
-"""Configuration for schemes with control packets: settings of links and of sources."""
+"""Configuration of schemes with control packets (s-PERC): settings of links and of sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from subak.testbed.testbed import Testbed
 
 SCHEMES = ("s-perc", "s-perc-star")
 UNDERNEATH = "cubic"
-"""The congestion control below the pacing rate: it retransmits losses."""
+"""The kernel's congestion control of connections that a scheme paces: it detects and retransmits losses."""
 MOST_HOPS = 8
 
 
@@ -29,7 +29,7 @@ def check(asked: dict[str, Any], plan: Plan) -> None:
 
 
 def order(asked: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
-    """Configuration of the programs at links."""
+    """Configuration of the programs that update control packets at links."""
     plan, twins = testbed.plan, testbed.plan.twins()
     return {
         "schema": 1,

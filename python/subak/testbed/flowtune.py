@@ -28,7 +28,7 @@ PATIENCE_S = 10
 
 
 def configuration(params: dict[str, Any], scale: float) -> dict[str, Any]:
-    """The daemon's configuration from a scheme's parameters, whose times are those of the spec."""
+    """The daemon's configuration from a scheme's parameters. Its times are those of the spec divided by ``scale``."""
 
     def ns(name: str, least: int) -> str:
         value = params.get(name, _default(name))
@@ -47,7 +47,7 @@ def _default(name: str) -> Any:
 
 
 def allocator() -> str:
-    """Path of the daemon's program."""
+    """Path of the program ``subak-allocator``."""
     beside = Path(sys.executable).with_name("subak-allocator")
     found = str(beside) if beside.is_file() else shutil.which("subak-allocator")
     if found is None:
@@ -57,7 +57,7 @@ def allocator() -> str:
 
 
 class Flowtune:
-    """The two daemons of a running testbed. They end with this process."""
+    """The allocator and the agent of a running testbed. They end with this process."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class Flowtune:
         weights: tuple[str, ...] = ("--weights=free",),
     ) -> None:
         self.processes: list[subprocess.Popen[str]] = []
-        """The allocator and the agent."""
+        """Processes of the allocator and of the agent."""
         self._folder = tempfile.TemporaryDirectory(prefix="subak-flowtune-", ignore_cleanup_errors=True)
         self.control = Path(self._folder.name) / "socket"
-        """The control socket of the allocator."""
+        """Path of the allocator's control socket."""
         self.report: dict[str, Any] = {}
         """The agent's counters, after it has ended."""
         try:
@@ -89,7 +89,7 @@ class Flowtune:
         self.end()
 
     def end(self) -> None:
-        """Ends both daemons."""
+        """Ends the agent and the allocator."""
         for running in reversed(self.processes):
             try:
                 # The daemon ends when its standard input is closed.
@@ -123,9 +123,9 @@ class Flowtune:
         (folder / "allocator.toml").write_text("\n".join(lines) + "\n")
         told = self._run([allocator(), "serve", "--attached", "--scratch", str(folder / "allocator.toml")])
         self.listen: str = told["listen"]
-        """Address of the allocator."""
+        """Address and UDP port of the allocator."""
         self.page: str = f"http://{told['page']}/"
-        """Address of the live page."""
+        """Address (URL) of the allocator's live page."""
         number = {host: node for node, host in enumerate(plan.names)}
         hosts = [f"--host={known[0]}@{testbed.namespace(number[host])}" for host, known in addresses.items()]
         lease = str(configured["lease"])
@@ -136,13 +136,13 @@ class Flowtune:
     def start_agent(self) -> subprocess.Popen[str]:
         """Starts the agent, or starts it again after it has ended."""
         self.weights: dict[str, int] = self._run(self._agent)["weights"]
-        """Ids of the maps that hold weights."""
+        """Ids of the BPF maps that store weights."""
         return self.processes[-1]
 
     def _run(self, command: list[str]) -> dict[str, Any]:
         """Starts a daemon; returns the JSON line that it prints when ready."""
         pipe = subprocess.PIPE
-        # A session of its own, so that signals of the terminal do not end it before its testbed.
+        # A session of its own, so that signals of the terminal do not end the daemon before its testbed.
         running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
         self.processes.append(running)
         assert running.stdout
@@ -156,7 +156,10 @@ class Flowtune:
 
 
 def _network(plan: Plan) -> dict[str, Any]:
-    """The network as node-link JSON; links are added in the spec's order, and thus get the same names."""
+    """The network as node-link JSON.
+
+    Links are in the spec's order, so that the allocator gives them the spec's names.
+    """
     nodes = [
         {"id": name, "kind": "host" if is_host else "switch"}
         for name, is_host in zip(plan.names, plan.hosts, strict=True)

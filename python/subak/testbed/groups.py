@@ -1,4 +1,4 @@
-"""Control groups of a testbed's commands: one for each command with a weight while it runs, and one for all others."""
+"""Control groups of a testbed's commands: one for each running command with a weight, and one for all others."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from subak.errors import InputError
 
 PATIENCE_S = 5.0
 COMMANDS = "commands"
-"""The group of commands without a weight."""
+"""Name of the group of commands without a weight."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A control group."""
+    """A Linux control group (cgroup v2)."""
 
     folder: Path
 
@@ -48,7 +48,7 @@ class Group:
 
 
 def groups(testbed: str) -> list[Group]:
-    """The groups of a testbed's commands."""
+    """The control groups of a testbed's commands."""
     root = _root()
     ours = re.compile(rf"subak-{re.escape(testbed)}-(\d+|{COMMANDS})")
     return [Group(folder) for folder in root.iterdir() if ours.fullmatch(folder.name)] if root else []
@@ -98,7 +98,7 @@ def _root() -> Path | None:
 
 
 def weigh(agent: str, programs: dict[str, object], whose: str, weight: float) -> None:
-    """Sets the weight of new connections of a control group, or to an address."""
+    """Sets the weight of new connections from a control group, or to an address."""
     maps = programs.get("weights")
     assert isinstance(maps, dict)
     number = maps["groups" if whose.startswith("/") else "destinations"]

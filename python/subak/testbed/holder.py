@@ -1,7 +1,7 @@
-"""The process that holds a testbed: it creates the namespaces, reports them, and keeps them until it ends.
+"""The process that holds a testbed: it creates the namespaces, reports them, and keeps them until the process ends.
 
-It reads one JSON line from standard input and writes one to standard output. It ends when its standard input closes,
-which happens when the parent ends for any reason. After the line ``stay`` it continues without standard input.
+The process reads one JSON line from standard input and writes one to standard output. It ends when its standard input
+closes, which happens when the parent ends for any reason. After the line ``stay`` it continues without standard input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STAY = "stay\n"
 
 
 def order(plan: Plan, layout: Layout) -> dict[str, Any]:
-    """Input of the holder."""
+    """The JSON line that the process reads: nodes, links, addresses and routes."""
     return {
         "names": plan.names,
         "hosts": plan.hosts,
@@ -34,7 +34,7 @@ def order(plan: Plan, layout: Layout) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Creates what the first line requests, and keeps it."""
+    """Creates the namespaces that the first line requests, and keeps them."""
     # Ctrl-C is for the parent; the holder ends with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = json.loads(sys.stdin.readline())
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _let_go() -> None:
-    """Closes standard output, so that readers do not wait for more."""
+    """Closes standard input and output, so that readers of its output do not wait for more."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)

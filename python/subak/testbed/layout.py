@@ -1,7 +1,7 @@
 """Addresses of hosts and routes of nodes, such that every flow takes its path.
 
-Routes depend on the destination address alone, as in any router. A host therefore has several addresses if the paths to
-it form no tree: two flows that part and meet again on their way to one host use two of its addresses.
+Routes depend on the destination address alone, as in any router. If the paths to a host are no tree, the host has
+several addresses: two flows whose paths part and join again before the host use two of its addresses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_ADDRESSES = 4094
 
 @dataclass(frozen=True)
 class Link:
-    """A directed link of the network: node numbers, bit/s, bytes, ns."""
+    """A directed link of the network: its nodes as numbers, rate in bit/s, buffer in bytes, delay in ns."""
 
     id: str
     source: int
@@ -30,7 +30,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Plan:
-    """A network to be built of namespaces."""
+    """A network to be created as namespaces."""
 
     names: tuple[str, ...]
     hosts: tuple[bool, ...]
@@ -38,11 +38,11 @@ class Plan:
     mtu_bytes: int = 1500
     """Size of a full packet on the wire, with its Ethernet header, bytes."""
     telling: bool = False
-    """Whether queues are pairs of devices, between which programs can access packets."""
+    """Whether each queue is a pair of devices, so that kernel programs can access packets between the two."""
     marking: bool = False
     """Whether hosts request ECN marks."""
     priority: bool = False
-    """Whether queues prioritize packets to which programs give a high priority."""
+    """Whether queues prioritize packets that kernel programs give a high priority."""
 
     def pairs(self) -> list[tuple[int, int | None]]:
         """Pairs of a link and its reverse link, each pair once; parallel links in their order."""
@@ -64,7 +64,7 @@ class Plan:
 
 
 def address(host: int, number: int) -> str:
-    """Address number ``number`` of a host."""
+    """IPv4 address ``number`` of a host."""
     return str(IPv4Address(10 << 24 | host << 12 | number + 1))
 
 
@@ -92,13 +92,13 @@ class Layout:
         return address(target, len(trees) - 1)
 
     def addresses(self) -> Iterator[tuple[int, str]]:
-        """Nodes with addresses, each with its addresses."""
+        """Yields each address, after its node."""
         for node, trees in self.trees.items():
             for number in range(len(trees)):
                 yield node, address(node, number)
 
     def routes(self) -> Iterator[tuple[int, str, int]]:
-        """Routes: a node, an address, and the node's next link to it."""
+        """Yields routes: a node, an address, and the node's next link to that address."""
         for target, trees in self.trees.items():
             for number, tree in enumerate(trees):
                 for node, link in tree.items():
@@ -106,7 +106,7 @@ class Layout:
 
 
 def everywhere(plan: Plan) -> Layout:
-    """One address per host, reached from everywhere by a shortest path."""
+    """One address per host, reached from every node by a shortest path."""
     into: list[list[int]] = [[] for _ in plan.names]
     for number, link in enumerate(plan.links):
         into[link.target].append(number)

@@ -1,4 +1,4 @@
-"""Builds a plan and a layout: namespaces, veths, queues, addresses and routes, owned by the calling process.
+"""Creates a plan and a layout in the kernel: namespaces, veths, queues, addresses and routes, owned by this process.
 
 The namespaces have no names. They exist as long as a process is in them or has them open. The kernel therefore removes
 everything when the last such process ends, for any reason.
@@ -29,16 +29,16 @@ VETH_INFO_PEER = 1
 RTM_NEWLINK = 16
 NLM_F_REQUEST_ACK_CREATE_EXCL = 0x605
 GATEWAY = "169.254.0.1"
-"""Address of the other end of every link: each node has it as a neighbour on each of its devices."""
+"""Gateway of every route: the node at the other end of a link has this address on each of its devices."""
 MAC = "02:00:00:00:00:01"
 """MAC address of every device, so that each accepts every packet."""
 BESIDE = 1000
-"""Smallest number of the routing tables of queues."""
+"""Number of the first routing table for a queue."""
 SETTINGS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
     "net/ipv4/conf/default/rp_filter": "0",
-    # A host's own queue returns packets with a local source address if no program forwards them.
+    # If no program forwards packets, a host's own packets return to its kernel from the queue.
     "net/ipv4/conf/all/accept_local": "1",
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/default/send_redirects": "0",
@@ -46,12 +46,12 @@ SETTINGS = {
     "net/ipv6/conf/default/disable_ipv6": "1",
     # Header sizes equal those of the simulator.
     "net/ipv4/tcp_timestamps": "0",
-    # Unsent data stays with the program, so that a flow stops when told to.
+    # The kernel buffers little unsent data, so that a flow stops soon after its program stops.
     "net/ipv4/tcp_notsent_lowat": "16384",
-    # No metrics of earlier connections are reused.
+    # The kernel starts without metrics of earlier connections.
     "net/ipv4/tcp_no_metrics_save": "1",
     "net/ipv4/tcp_mtu_probing": "0",
-    # Connections of ended programs keep their namespace and congestion control in use: only for a short time.
+    # Limits how long connections of ended programs keep their namespace and congestion control in use.
     "net/ipv4/tcp_orphan_retries": "1",
     "net/ipv4/tcp_fin_timeout": "1",
     "net/core/somaxconn": "16384",
@@ -79,7 +79,7 @@ def leave_device(link: int) -> int:
 
 
 def real_device(link: int) -> int:
-    """Number of the device by which packets of a link leave, where programs need it."""
+    """Number of the device on which a link's packets leave, if each queue is a pair of devices."""
     return 300_000 + link
 
 
@@ -104,7 +104,7 @@ def _make_pair(first: tuple[str, int], second: tuple[str, int]) -> None:
 
 
 def enter_namespace(namespace: int) -> None:
-    """Moves the thread into the namespace of this open file."""
+    """Moves this thread into the network namespace of an open file."""
     if _libc.setns(namespace, CLONE_NEWNET) != 0:
         raise _fail("the namespace cannot be entered")
 
@@ -121,7 +121,7 @@ class Namespaces:
         self.devices: dict[int, int] = {}
         """For each link the number of the device with its queue, in the source's namespace."""
         self.real: dict[int, int] = {}
-        """The device by which packets leave: the same, unless queues are pairs of devices."""
+        """The device on which packets leave: that of the queue, unless queues are pairs of devices."""
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             for _ in plan.names:
@@ -168,13 +168,13 @@ class Namespaces:
                 self._queue(back, ends[1])
 
     def _numbered(self, link: Link, first: tuple[str, int], second: tuple[str, int]) -> None:
-        """A veth between two nodes whose devices have unique numbers in the testbed."""
+        """Creates a veth between two nodes, whose devices have numbers that are unique in the testbed."""
         enter_namespace(self.files[link.source])
         _make_pair(first, second)
         self._lines[link.source].link("set", index=second[1], net_ns_fd=self.files[link.target])
 
     def _queue(self, number: int, device: int) -> None:
-        """The queue of a link, before the device by which packets leave."""
+        """Creates the queue of a link before ``device``, on which packets leave."""
         line = self._lines[self.plan.links[number].source]
         self.real[number] = device
         line.neigh("add", dst=GATEWAY, lladdr=MAC, ifindex=device, state=PERMANENT)
@@ -199,13 +199,13 @@ class Namespaces:
     def _shape(self, number: int, device: int) -> None:
         link = self.plan.links[number]
         rate = round(link.rate_bps / 8)
-        # A packet, plus what timers that are late by 100 us would lose.
+        # A packet, plus the bytes of 100 us, by which timers may be late.
         burst = self.plan.mtu_bytes + round(link.rate_bps / 8 * 100e-6)
         limit = max(link.buffer_bytes, self.plan.mtu_bytes)
         line = self._lines[link.source]
         line.tc("add", "tbf", device, "1:", rate=rate, burst=burst, limit=limit)
         if self.plan.priority:
-            # Each of its bands holds as many packets as the device's queue length says.
+            # The queue length of the device is the limit of packets in each band.
             line.link("set", index=device, txqlen=max(2, round(limit / self.plan.mtu_bytes)))
             line.tc("add", "pfifo_fast", device, "2:", parent="1:1")
         self.devices[number] = device
@@ -235,7 +235,7 @@ def become(namespace: str, hosts: dict[str, str]) -> None:
     file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
     enter_namespace(file)
     os.close(file)
-    # A private mount for this process and its children: it is removed with the last of them.
+    # A mount that only this process and its children see; the kernel removes it with the last of them.
     if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
         raise _fail("a mount namespace cannot be made")
     known = Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else "127.0.0.1 localhost\n"

@@ -16,9 +16,9 @@ LOOK_S = 0.05
 def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
     """Runs ``command`` with ``text`` as input; returns its output.
 
-    It is killed if ``goes_on`` returns false, or on an exception.
+    The command is killed on an exception, or if ``goes_on`` returns false. ``goes_on`` gets the fraction done.
     """
-    # Ctrl-C is for this process, which then ends the program.
+    # Ctrl-C reaches only this process, which then ends the program.
     program = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -72,7 +72,7 @@ class Errors:
         self.said: list[str] = []
 
     def listen(self) -> None:
-        """Reads until the end."""
+        """Reads standard error until it closes."""
         for line in self.source:
             try:
                 self.share = json.loads(line)["share"]

@@ -1,4 +1,4 @@
-"""Testbeds that exist between commands, each with a state file in /run and a process that holds it."""
+"""Testbeds that exist between commands, each with a state file in /run and a process that holds its namespaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_S = 5.0
 
 @dataclass(frozen=True)
 class Standing:
-    """A testbed that another command created."""
+    """A testbed that another command created, as its state file describes it."""
 
     name: str
     pid: int
@@ -39,7 +39,10 @@ class Standing:
 
     @property
     def alive(self) -> bool:
-        """Whether its holder lives. Process ids are reused, so that the start time is compared too."""
+        """Whether the process that holds the testbed runs.
+
+        Process ids are reused, so that the start time is compared too.
+        """
         return self.started != 0 and _started(self.pid) == self.started
 
     def save(self) -> None:
@@ -58,16 +61,16 @@ class Standing:
         raise InputError(None, "HOST", f'the testbed {self.name} has no node "{name}"', f"choose one of: {names}")
 
     def namespace(self, name: str) -> str:
-        """File of a node's namespace."""
+        """Path of a node's network namespace."""
         return f"/proc/{self.pid}/fd/{self.node(name)['file']}"
 
     @property
     def label(self) -> str:
-        """Name of its control groups; unique even for another testbed of the same name."""
+        """Name of the testbed's control groups; it differs from that of an earlier testbed of the same name."""
         return f"{self.name}-{self.pid}"
 
     def _end_inside(self) -> None:
-        """Ends all processes in its namespaces."""
+        """Ends all processes in the testbed's namespaces."""
         own = {self.pid, (self.programs or {}).get("pid"), os.getpid()}
         namespaces = {_identity(self.namespace(node["name"])) for node in self.nodes} - {None}
         until = time.monotonic() + PATIENCE_S
@@ -82,7 +85,7 @@ class Standing:
             time.sleep(0.01)
 
     def down(self) -> None:
-        """Ends its commands and its holder, which removes everything."""
+        """Ends the testbed's commands and the process that holds its namespaces, which the kernel then removes."""
         leave_all(self.label)
         for group in groups(self.label):
             group.end()

@@ -18,11 +18,11 @@ from subak.testbed.namespaces import enter_device, leave_device
 
 MOST_NODES = 512
 IN_EBPF = ("soze", "soze-virtual")
-"""Schemes that are implemented by kernel programs."""
+"""Schemes that kernel programs (eBPF) implement."""
 
 
 class Testbed:
-    """Namespaces that another process holds.
+    """A running testbed, whose namespaces a child process holds.
 
     Leaving the ``with`` block removes them, as does the end of this process.
     """
@@ -32,7 +32,7 @@ class Testbed:
         self.plan = plan
         self.layout = layout
         command = [sys.executable, "-m", "subak.testbed.holder"]
-        # A session of its own, so that signals of the terminal do not end it.
+        # A session of its own, so that signals of the terminal do not end the process.
         self._holder = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -63,7 +63,7 @@ class Testbed:
         self.down()
 
     def stay(self) -> None:
-        """Lets the testbed outlive this process."""
+        """Makes the testbed continue after this process ends."""
         assert self._holder.stdin
         self._holder.stdin.write(holder.STAY)
         self._holder.stdin.flush()
@@ -80,11 +80,11 @@ class Testbed:
         self._holder.wait()
 
     def namespace(self, node: int) -> str:
-        """File of a node's namespace, valid while the testbed runs."""
+        """Path of a node's network namespace, valid while the testbed runs."""
         return f"/proc/{self.pid}/fd/{self.files[node]}"
 
     def places(self, ecn_bytes: int = 0) -> dict[str, Any]:
-        """Hosts and queues in the form that programs need."""
+        """Hosts and queues in the form that the programs of hosts and queues read."""
         plan = self.plan
         rates: dict[int, float] = {}
         for link in plan.links:
@@ -108,7 +108,7 @@ class Testbed:
     def serve(self, order: dict[str, Any], *, stays: bool = False) -> None:
         """Starts the programs of hosts and queues, which run until the testbed is removed.
 
-        In a testbed that outlives this process, they do so too.
+        With ``stays`` they continue after this process, as the testbed does.
         """
         if stays:
             order = order | {"with": self.pid}
@@ -138,7 +138,10 @@ class Testbed:
         )
 
     def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
-        """Runs the traffic program on ``schedule`` and returns its recording; ``goes_on`` gets the fraction done."""
+        """Runs the traffic program on ``schedule`` and returns the measured data.
+
+        ``goes_on`` gets the fraction done.
+        """
         from subak.testbed.program import run
 
         def still(share: float) -> bool:

@@ -34,7 +34,7 @@ unsafe impl Shared for types::destination {}
 pub(crate) struct Wanted<'a> {
     /// Name of the congestion control, at most 15 letters.
     pub name: &'a str,
-    /// Folder of the control group whose processes' connections are handled.
+    /// Folder of the control group; the programs handle the connections of its processes.
     pub cgroup: &'a str,
     /// Smallest flowlet that is reported, bytes; smaller ones are left to the kernel's cubic.
     pub shortest_bytes: u32,
@@ -77,8 +77,8 @@ pub(crate) struct Event {
     pub asked: AskedWeight,
 }
 
-/// The loaded congestion control. It is removed when this value is dropped or the process ends. Connections that use
-/// it then continue as cubic.
+/// The loaded congestion control. Dropping this value, or the end of the process, removes it. Connections that use it
+/// then continue as cubic.
 pub(crate) struct Loaded {
     skeleton: FlowtuneSkel<'static>,
     events: RingBuffer<'static>,
@@ -144,8 +144,8 @@ impl Loaded {
         self.skeleton.maps.leases.update(&host.to_ne_bytes(), &until_ns.to_ne_bytes(), MapFlags::ANY).map_err(refused)
     }
 
-    /// Sets the rate of a connection, bit/s on the wire (`None` removes it). It ends at `until_ns` or with the host's
-    /// lease.
+    /// Sets the rate of a connection, bit/s on the wire (`None` removes it). The rate is valid until `until_ns` or the
+    /// end of the host's lease.
     pub fn grant(&self, connection: u64, bps: Option<f64>, until_ns: u64) -> Result<(), String> {
         let key = connection.to_ne_bytes();
         let map = &self.skeleton.maps.grants;

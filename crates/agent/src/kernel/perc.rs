@@ -24,17 +24,17 @@ unsafe impl Shared for types::port {}
 pub(crate) struct PercLink {
     /// Number of the device that has the queue.
     pub device: u32,
-    /// Index of the reverse link.
+    /// Index of the reverse link; `None` if there is none.
     pub twin: Option<u32>,
     pub rate_bps: f64,
     /// Number of links of the longest path.
     pub hops: u8,
-    /// Fraction of control packets that the link loses, for trials.
+    /// Fraction of control packets that the link drops, for tests of losses.
     pub loss: f64,
     pub seed: u64,
 }
 
-/// The loaded programs. They are removed when this value is dropped or the process ends.
+/// The loaded programs. Dropping this value, or the end of the process, removes them.
 pub(crate) struct Loaded {
     skeleton: skeleton::PercSkel<'static>,
     links: Vec<OwnedFd>,

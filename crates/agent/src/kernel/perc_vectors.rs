@@ -24,7 +24,7 @@ pub struct PercVector {
     pub forward: bool,
     /// The packet's header.
     pub packet: Fixed,
-    /// The link's state. Before the packet it is used only if `anew` is set.
+    /// The link's state. The state before the packet is used only if `anew` is set.
     pub link: FixedLink,
     /// Whether the link's state is set from `link`; otherwise it continues from the previous vector.
     pub anew: bool,

@@ -23,20 +23,22 @@ unsafe impl Shared for types::counts {}
 /// An output queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Queue {
-    /// Numbers of the device with the shaper, of the one behind it, and of the one by which packets leave.
+    /// Number of the device with the shaper.
     pub enter: u32,
+    /// Number of the device behind the shaper.
     pub leave: u32,
+    /// Number of the device by which packets leave.
     pub out: u32,
     /// Whether it is a host's own queue.
     pub at_host: bool,
     pub rate_bps: f64,
     /// ECN threshold: queue length above which packets are marked, bytes; 0 for no marks.
     pub ecn_bytes: u64,
-    /// Time from the start during which the queue strips TCP options, as some middleboxes do, ns.
+    /// Time from the start during which the queue removes TCP options, as some middleboxes do, ns.
     pub strips_for_ns: u64,
 }
 
-/// The loaded programs. They are removed when this value is dropped or the process ends.
+/// The loaded programs. Dropping this value, or the end of the process, removes them.
 pub(crate) struct Loaded {
     skeleton: skeleton::QueueSkel<'static>,
     links: Vec<OwnedFd>,

@@ -26,16 +26,16 @@ pub(crate) struct Wanted<'a> {
     pub name: &'a str,
     /// Congestion control of connections whose path carries no telemetry.
     pub fallback: &'a str,
-    /// Whether all connections of the hosts use it; otherwise only those that select it by name.
+    /// Whether all connections of the hosts use Soze; otherwise only those that select it by name.
     pub all: bool,
-    /// Folder of the control group whose processes' connections are handled.
+    /// Folder of the control group; the programs handle the connections of its processes.
     pub cgroup: &'a str,
     pub hosts: &'a SozeHosts,
     /// Size of a full packet on the wire, bytes.
     pub packet_bytes: u32,
 }
 
-/// The loaded congestion control. It is removed when this value is dropped or the process ends.
+/// The loaded congestion control. Dropping this value, or the end of the process, removes it.
 pub(crate) struct Loaded {
     skeleton: skeleton::SozeSkel<'static>,
     _links: Vec<Link>,

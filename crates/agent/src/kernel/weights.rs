@@ -16,8 +16,8 @@ pub struct Weights {
     pub groups: u32,
 }
 
-/// The connections to which a weight applies. It is read when a connection begins. A program's own request takes
-/// precedence over the control group's weight, and that over the destination's.
+/// The connections to which a weight applies. The kernel program reads the weight when a connection begins. A program's
+/// own request takes precedence over the control group's weight, and the control group's over the destination's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
     /// Connections to addresses with this prefix; the number is its length in bits.
@@ -69,7 +69,7 @@ impl Weights {
     }
 }
 
-/// Binary logarithm of the weight, in units of 2^-32.
+/// Binary logarithm of the weight, in units of 2^-32; an error for weights outside 0.001 to 1000000.
 fn log2(weight: f64) -> Result<i64, String> {
     match weight.is_finite() && (1e-3..=1e6).contains(&weight) {
         true => Ok((weight.log2() * 4_294_967_296.0).round() as i64),

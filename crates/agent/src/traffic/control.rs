@@ -15,8 +15,8 @@ use subak_schemes::perc::hosts::{Do, HostFlow, PercHosts, PercSender, check_weig
 use subak_schemes::perc::wire::{MOST_BYTES, PORT, PercDatagram};
 use subak_testbed::{Carried, Schedule};
 
-/// Smallest ratio of successive pacing rates. A socket waits one packet's time at the rate at which it last sent.
-/// After a drop close to 0 it would miss the next rates.
+/// Smallest ratio of a pacing rate to the rate before. A socket waits one packet's transmission time at its old rate
+/// before it uses a new rate. After a drop to nearly 0 the socket would wait through the next rates.
 const MOST_FALL: f64 = 0.25;
 /// Timer that stops the data of a source whose rate is 0: see [`Control::carry_out`].
 const HOLD: u32 = u32::MAX;
@@ -27,8 +27,9 @@ const NOTED: f64 = 1e-3;
 
 struct Source {
     sender: PercSender,
-    /// Pacing rate of the socket and the last recorded rate, bit/s on the wire.
+    /// Pacing rate of the socket, bit/s on the wire.
     pace_bps: f64,
+    /// Pacing rate that was last recorded, bit/s on the wire.
     noted_bps: f64,
     /// Whether the source's rate is 0, so that its data stops.
     held: bool,

@@ -60,11 +60,11 @@ struct Sender {
 /// State of a socket after a read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketProgress {
-    /// It waits for the other side.
+    /// The socket waits for the other side.
     Waits,
-    /// It could continue, but has used up its turn.
+    /// The socket could continue, but has reached the limit of bytes at a time.
     Ready,
-    /// It is closed or has no data left.
+    /// The socket is closed or has no data left.
     Over,
 }
 
@@ -81,12 +81,12 @@ pub(super) struct Ends<'a> {
     /// Whether each flow may write.
     allowed: Vec<bool>,
     received: Vec<u64>,
-    /// Flows with bytes that arrived since the last record.
+    /// Flows for which bytes have arrived since the last record.
     touched: BTreeSet<usize>,
     by_sender: HashMap<(Ipv4Addr, u16), usize>,
     /// Flows in the order of their start times.
     order: Vec<usize>,
-    /// Number of flows whose connection was begun, and number of connected flows.
+    /// Number of flows whose connection was begun.
     pub asked: usize,
     pub connected: usize,
 }
@@ -132,7 +132,7 @@ impl<'a> Ends<'a> {
         self.asked - self.connected
     }
 
-    /// Begins the connection of the next flow to start that has none.
+    /// Begins to connect the flow that starts next among those without a connection.
     pub fn connect_next(&mut self) -> Result<(), String> {
         let f = self.order[self.asked];
         self.asked += 1;
@@ -211,7 +211,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Allows the flow to write; returns whether it could not before.
+    /// Allows the flow to write; returns whether the flow was not allowed to write before.
     pub fn allow(&mut self, f: usize) -> bool {
         !std::mem::replace(&mut self.allowed[f], true)
     }
@@ -250,7 +250,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Writes as much as the socket accepts; the flow is over once the receiver has closed.
+    /// Writes as much as the socket accepts. The flow is over once the receiver has closed the connection.
     pub fn send(&mut self, f: usize) -> Result<SocketProgress, String> {
         let Some(sender) = self.senders[f].as_ref().filter(|s| s.connected && self.allowed[f]) else {
             return Ok(SocketProgress::Waits);
@@ -278,7 +278,8 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Reads what has arrived; the flow is over once all has arrived or the sender has closed.
+    /// Reads the data that has arrived. The flow is over once all data has arrived or the sender has closed the
+    /// connection.
     pub fn receive(&mut self, f: usize, room: &mut [u8]) -> Result<SocketProgress, String> {
         let Some(socket) = &self.receivers[f] else { return Ok(SocketProgress::Waits) };
         let mut turn = 0;
@@ -327,7 +328,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Takes the sender's socket, if it exists; dropping it closes the connection.
+    /// Returns the sender's socket, if there is one, and removes it here; dropping it closes the connection.
     pub fn close_sender(&mut self, f: usize) -> Option<OwnedFd> {
         self.senders[f].take().map(|s| s.socket)
     }

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use subak_testbed::{Carried, Recording, SCHEMA, Schedule};
 use timers::{Due, Timers};
 
-/// Largest number of connections established ahead of their flows' starts; bounds memory.
+/// Largest number of connections that are established before their flows start; bounds memory.
 const AHEAD: usize = 10_000;
 /// Largest number of connections that are being established.
 const AT_ONCE: usize = 64;
@@ -29,8 +29,8 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// Interval between progress reports, ns.
 const TELL_NS: u64 = 500_000_000;
 
-/// Runs `schedule`. `progress` is called with the fraction of its time that has passed. An error names what the
-/// machine lacks.
+/// Runs `schedule`. `progress` is called with the fraction of the schedule's time that has passed. An error says what
+/// the machine lacks.
 pub fn carry(schedule: &Schedule, progress: &mut dyn FnMut(f64)) -> Result<Recording, String> {
     schedule.check()?;
     // If the process is killed, its traffic ends.
@@ -77,13 +77,13 @@ struct TrafficRun<'a> {
     begun_ns: u64,
     /// Number of flows that have neither ended nor failed.
     open: usize,
-    /// Time of the last start or stop of a flow, ns; progress is relative to it.
+    /// Time of the last start or stop of a flow, ns: the end for reports of progress.
     horizon_ns: u64,
     latest_ns: u64,
     end_ns: u64,
     told_ns: u64,
     events: Vec<epoll::Event>,
-    /// Sockets that have data left after their turn.
+    /// Sockets with data left after they reached the limit of bytes at a time.
     ready: Vec<Token>,
     room: Vec<u8>,
 }

@@ -38,15 +38,16 @@ struct ServedHost {
     up: Seal,
     down: Seal,
     bucket: Bucket,
-    /// Index of its tenant in the plan.
+    /// Index of the host's tenant in the plan.
     tenant: u32,
     most_flowlets: usize,
-    /// Source address of its last accepted datagram.
+    /// Source address of the host's last accepted datagram.
     address: Option<SocketAddrV4>,
-    /// Number of leases that expired because the host was silent, in total and as counted by the current core.
+    /// Number of leases that expired because the host was silent.
     lapses: u64,
     seen_lapses: u64,
-    /// Address and epoch of an endpoint that asked to join and is not verified yet. Replies of that epoch go there.
+    /// Address and epoch of an endpoint that asked to join and is not verified yet. Replies of that epoch are sent to
+    /// that address.
     asker: Option<(SocketAddrV4, u64)>,
 }
 
@@ -61,7 +62,7 @@ pub struct Server {
     requests: Receiver<DaemonRequest>,
     endpoints: Endpoints,
     hosts: Vec<Option<ServedHost>>,
-    /// `None` while the other allocator serves.
+    /// The allocator's core; `None` while the other allocator serves.
     allocator: Option<Allocator>,
     standby: Option<Standby>,
     down: BTreeSet<String>,
@@ -70,8 +71,9 @@ pub struct Server {
     quotas: BTreeMap<String, f64>,
     begun: Instant,
     next_ns: Ns,
-    /// Time of the last iteration, ns, and number of iterations since the last change.
+    /// Time of the last iteration, ns.
     last_ns: Ns,
+    /// Number of iterations since the last change.
     at_rest: u32,
     is_draining: bool,
     /// Upper bound of the allocated rate on links where flows lost packets, bit/s.
@@ -126,7 +128,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Address at which it listens.
+    /// Address at which the daemon receives datagrams.
     pub fn address(&self) -> std::io::Result<std::net::SocketAddr> {
         self.sockets.address()
     }
@@ -380,7 +382,7 @@ impl Server {
     }
 }
 
-/// Larger than the epochs of earlier runs, unless the machine's clock is set back.
+/// Start value of epochs: larger than those of earlier runs, unless the machine's clock is set back.
 fn epoch() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }

@@ -9,7 +9,7 @@ use subak_control::{Allocator, FlowletStatus};
 use subak_core::{LinkId, Ns};
 
 impl Server {
-    /// Answers pending requests; false after [`DaemonCommand::End`].
+    /// Replies to pending requests; false after [`DaemonCommand::End`].
     pub(super) fn answer_requests(&mut self) -> Result<bool, String> {
         loop {
             match self.requests.try_recv() {

@@ -146,7 +146,7 @@ pub struct TestHost {
     pub socket: UdpSocket,
     pub to: SocketAddr,
     begun: Instant,
-    /// All datagrams that it sent.
+    /// All datagrams that the host sent.
     pub sent: Vec<Vec<u8>>,
 }
 
@@ -167,7 +167,7 @@ impl TestHost {
         self.begun.elapsed().as_nanos() as u64 + 1
     }
 
-    /// Sends what is due and receives what has arrived.
+    /// Sends the datagrams that are due and handles those that have arrived.
     pub fn turn(&mut self) {
         let mut room = Vec::new();
         while self.authenticated.poll(self.now_ns(), &mut room) {
@@ -251,7 +251,7 @@ pub struct Crowd {
     pub sent: u64,
     /// Number of flowlets started.
     pub begun: u64,
-    /// For each host, the start of its newest flowlet while that has no rate.
+    /// For each host, the start time of its newest flowlet; `None` once that flowlet has a rate.
     waiting: Vec<Option<Instant>>,
     connections: Vec<u64>,
 }
@@ -293,7 +293,8 @@ impl Crowd {
     }
 
     /// For `time`, starts a flowlet once per `every`, at one host after another, in place of the host's previous one.
-    /// Returns how long each waited for a rate, ns. For a flowlet that ended without a rate it is its duration.
+    /// Returns for each flowlet how long it waited for its first rate, ns; for one that ended without a rate, its
+    /// duration.
     pub fn run(&mut self, time: Duration, every: Duration) -> Vec<u64> {
         let mut waits = Vec::new();
         let mut next = Instant::now();
@@ -348,7 +349,7 @@ impl Crowd {
         }
     }
 
-    /// First datagram of another host that has the same key.
+    /// First datagram, with a flowlet's start, that another instance of this host would send.
     pub fn last_word_of(&mut self, host: usize) -> Vec<u8> {
         let mut room = Vec::new();
         let mut other = self.host(host);

@@ -7,7 +7,8 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// Weight of a new sample of unscheduled traffic above the moving average.
+/// Weight of a new sample in the moving average of unscheduled traffic, if the sample is above it. A lower sample
+/// replaces the average.
 const NEWEST: f64 = 0.1;
 /// Validity of an endpoint's report of unscheduled traffic, in multiples of `patience_ns`.
 const OBSERVED_FOR: Ns = 10;
@@ -69,8 +70,8 @@ impl Allocator {
         }
     }
 
-    /// Sets price law, alpha and reserve, in effect from the next [network](Allocator::set_network) on. Settings
-    /// shared with endpoints are not changed.
+    /// Sets price law, gamma, alpha, number of normalizations, threshold, reserve and bound of unscheduled traffic, in
+    /// effect from the next [network](Allocator::set_network) on. Settings shared with endpoints are not changed.
     pub fn set_policy(&mut self, wanted: &ControlSettings) {
         let ControlSettings { law, gamma, alpha, passes, threshold, reserve, most_unscheduled, .. } = *wanted;
         self.settings =

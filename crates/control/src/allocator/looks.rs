@@ -23,18 +23,18 @@ pub struct FlowletStatus {
 pub struct PeerState {
     /// Number of the endpoint.
     pub endpoint: u32,
-    /// Tenant whose quota its weights count towards.
+    /// Tenant whose quota limits the weights of the endpoint's flowlets.
     pub tenant: u32,
-    /// Whether the endpoint has proved that it receives the allocator's datagrams, and its lease has not expired
+    /// Whether the endpoint has proved that it receives the allocator's datagrams, and was not silent for too long
     /// since.
     pub is_joined: bool,
-    /// Number of its flowlets.
+    /// Number of the endpoint's flowlets.
     pub flowlets: usize,
-    /// Arrival time of its latest accepted datagram, ns.
+    /// Arrival time of the endpoint's latest accepted datagram, ns.
     pub heard_ns: Ns,
     /// Smoothed RTT, ns; 0 before the first sample.
     pub rtt_ns: Ns,
-    /// Number of times since it joined that its lease expired.
+    /// Number of times that the endpoint's lease has expired since it joined.
     pub lapses: u64,
 }
 
@@ -65,7 +65,7 @@ impl Allocator {
         })
     }
 
-    /// Allocated rate of each link, bit/s: the sum of the rates sent over it.
+    /// Allocated rate of each link, bit/s: the sum of the rates sent to the link's flowlets.
     pub fn promised_bps(&self) -> Vec<f64> {
         let mut promised = vec![0.0; self.capacity_bps.len()];
         let cluster = self.iteration.cluster();
@@ -91,12 +91,12 @@ impl Allocator {
         self.available_of(link, self.capacity_bps(link))
     }
 
-    /// Lost rate attributed to a link at the last inspection, bit/s.
+    /// Lost rate attributed to a link when losses were last examined, bit/s.
     pub fn lost_bps(&self, link: LinkId) -> f64 {
         self.overloads.lost_bps(link)
     }
 
-    /// Whether no rates are sent until those of an earlier allocator have expired.
+    /// Whether the allocator sends no rates yet, since those of an earlier allocator may still be valid.
     pub fn is_holding_back(&self) -> bool {
         self.quiet_until_ns > 0
     }

@@ -67,11 +67,12 @@ pub struct Allocator {
     rates: Vec<f64>,
     capacity_bps: IdVec<LinkId, f64>,
     unscheduled_bps: IdVec<LinkId, f64>,
-    /// No rates are sent until an RTT after this time, ns: rates of an earlier allocator may be valid until then.
+    /// End of the initial lease, ns. No rates are sent until an RTT after it, since rates of an earlier allocator may
+    /// be valid until then.
     quiet_until_ns: Ns,
     /// Endpoints for which there is something to send, served round robin.
     ready: VecDeque<u32>,
-    /// Endpoints that must get an ACK, with its deadline in ns; ordered by deadline.
+    /// Endpoints that must get an ACK, each with the deadline in ns; ordered by deadline.
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
     quotas: Quotas,
@@ -150,7 +151,8 @@ impl Allocator {
         self.join_as(number, 0);
     }
 
-    /// Like [`Allocator::join`]; the weights of its flowlets count towards the quota of `tenant`.
+    /// Admits endpoint `number` like [`Allocator::join`]; the weights of its flowlets count towards the quota of
+    /// `tenant`.
     pub fn join_as(&mut self, number: u32, tenant: u32) {
         let place = number as usize;
         if self.peers.len() <= place {
@@ -165,7 +167,7 @@ impl Allocator {
         }
     }
 
-    /// Limits the number of flowlets of endpoint `number`; existing ones remain.
+    /// Limits the number of flowlets of endpoint `number`; existing flowlets remain.
     pub fn set_most_flowlets(&mut self, number: u32, most: usize) {
         if let Some(peer) = self.peer(number) {
             peer.most_flowlets = most;
@@ -331,7 +333,7 @@ impl Allocator {
         }
     }
 
-    /// Adds `endpoint` to the ready queue if there is something to send to it.
+    /// Adds `endpoint` to the ready queue if there is a datagram to send to it.
     fn look_after(&mut self, now_ns: Ns, endpoint: u32) {
         let settings = self.settings;
         let Some(peer) = self.peer(endpoint) else { return };
@@ -353,8 +355,8 @@ impl Allocator {
         }
     }
 
-    /// The next datagram to send now; it names its endpoint. Call it until it returns `None`: after each iteration,
-    /// after each received datagram, and at [`Allocator::due_ns`].
+    /// The next datagram to send now; its header has the endpoint's number. Call this method until it returns `None`:
+    /// after each iteration, after each received datagram, and at [`Allocator::due_ns`].
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         while let Some(&(due_ns, endpoint)) = self.owing.front()
             && due_ns <= now_ns

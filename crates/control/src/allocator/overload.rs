@@ -1,6 +1,6 @@
-//! Detection of links that carry less than their configured capacity: paced flows lose packets there. The allocator
-//! lowers the allocation of links shared by flows with losses until losses stop. It raises the allocation again by
-//! probing.
+//! Detection of links that carry less than their configured capacity: paced flows lose packets there. Once per lease
+//! the allocator inspects the reported losses. It lowers the allocation of links shared by flows with losses until
+//! losses stop. It raises the allocation again by probing.
 
 use super::Allocator;
 use std::collections::BTreeMap;
@@ -13,18 +13,18 @@ const LEAST_SHARE: f64 = 0.005;
 const SUSPECTED: f64 = 0.75;
 /// Number of consecutive inspections that suspect a link before its allocation is lowered.
 const STRIKES: u32 = 2;
-/// Number of inspections after that in which losses are ignored: they may predate the change.
+/// Number of inspections after a lowering in which losses are ignored: they may predate it.
 const SETTLING: u32 = 3;
 /// Allocation after a loss, as a fraction of the rate that got through. It is below 1, so that the queue empties.
 const MARGIN: f64 = 0.96;
-/// Largest reduction at once, as a fraction.
+/// Largest reduction of an allocation at once, as a fraction.
 const MOST_STEP: f64 = 0.5;
 /// Smallest allocation, as a fraction of the link's capacity.
 const FLOOR: f64 = 0.01;
 /// Factor by which a probe raises the allocation.
 const PROBE: f64 = 1.05;
-/// Number of inspections without losses before a probe: initial value and largest value. It doubles with each failed
-/// probe, and returns to the initial value after a successful one.
+/// Initial number of inspections without losses before a probe. The number doubles with each failed probe, and returns
+/// to the initial value after a successful one.
 const CALM: u32 = 5;
 const MOST_CALM: u32 = 320;
 
@@ -39,12 +39,13 @@ pub struct LinkLowering {
 
 #[derive(Debug, Clone, Copy)]
 struct Lowered {
-    /// Upper bound, bit/s; infinite while the link is only suspected.
+    /// Upper bound of the allocation, bit/s; infinite while the link is only suspected.
     most_bps: f64,
     strikes: u32,
     settling: u32,
-    /// Number of inspections without losses, and the number required for the next probe.
+    /// Number of inspections without losses since the last change of the bound.
     calm: u32,
+    /// Number of inspections without losses that the next probe requires.
     wanted_calm: u32,
     /// Upper bound before the last probe, bit/s; `None` if that probe has succeeded.
     before_bps: Option<f64>,
@@ -73,14 +74,14 @@ impl Overloads {
         self.lost_bps.get(&link).copied().unwrap_or(0.0)
     }
 
-    /// Removes what was inferred about a link.
+    /// Removes the upper bound and the loss history of a link.
     pub fn forget(&mut self, link: LinkId) {
         if self.links.remove(&link).is_some_and(|lowered| lowered.most_bps.is_finite()) {
             self.changes.push(LinkLowering { link, most_bps: None });
         }
     }
 
-    /// Renumbers the links.
+    /// Renumbers the links for a new network of `links` links; `was` returns a link's number in the previous network.
     pub fn rename(&mut self, was: &impl Fn(LinkId) -> Option<LinkId>, links: usize) {
         let before = std::mem::take(&mut self.links);
         let kept = (0..links).map(LinkId::from_index).filter_map(|link| Some((link, *before.get(&was(link)?)?)));
@@ -88,7 +89,7 @@ impl Overloads {
     }
 }
 
-/// Rates at a link in an inspection, bit/s: allocated, of flows with losses, and lost.
+/// Rates at a link in an inspection, bit/s: allocated, allocated to flows with losses, and lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
     promised_bps: f64,
@@ -184,8 +185,9 @@ impl Allocator {
     }
 }
 
-/// Links that explain the losses, with the loss rate at each. The link that explains most is chosen first. If several
-/// explain the same flows, all of them are suspected.
+/// Links that explain the losses, with the loss rate at each. Of the links with mostly flows with losses, the one with
+/// the highest rate of such flows is chosen first, together with links of the same rate. Flows over chosen links are
+/// explained; the search continues with the other flows.
 fn suspects(mut found: Vec<Found>, mut losing: Vec<Losing>) -> BTreeMap<LinkId, f64> {
     let mut suspects = BTreeMap::new();
     while !losing.is_empty() {

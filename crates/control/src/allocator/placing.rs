@@ -50,7 +50,7 @@ impl Allocator {
         self.asked(start) * self.quotas.factor(tenant)
     }
 
-    /// Adds a flowlet to the links of its path; `told` has its current rate. A flowlet without a path has its rate
+    /// Adds a flowlet to the links of its path; `told` has its current rate. The rate of a flowlet without a path is
     /// revoked: the host's own congestion control decides, and no capacity is reserved.
     pub(super) fn put(&mut self, from: u32, start: &Start, told: Slot) {
         let Some(tenant) = self.peer(from).map(|peer| peer.tenant) else { return };
@@ -112,8 +112,8 @@ impl Allocator {
     }
 }
 
-/// Demand of a flowlet, bit/s. The iteration allows no rate of 0: it is replaced by the smallest rate that a message
-/// can encode.
+/// Demand of a flowlet, bit/s. The iteration allows no demand of 0: the smallest rate that a message can encode
+/// replaces it.
 fn demand_bps(start: &Start) -> f64 {
     start.demand.map_or(f64::INFINITY, |demand| demand.bps().max(1.0))
 }

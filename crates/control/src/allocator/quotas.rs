@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Relative change of a tenant's scale above which its weights are rescaled.
 const TOLERANCE: f64 = 0.01;
 
-/// Sums and scales, by tenant.
+/// Requested weights, limit and scale factor of each tenant.
 #[derive(Debug, Default)]
 pub(super) struct Quotas {
     tenants: BTreeMap<u32, Tenant>,
@@ -14,10 +14,10 @@ pub(super) struct Quotas {
 
 #[derive(Debug, Clone, Copy)]
 struct Tenant {
-    /// Sum of its flowlets' requested weights.
+    /// Sum of the weights that the tenant's flowlets request.
     asked: f64,
     most: f64,
-    /// Factor on its weights.
+    /// Factor on the tenant's weights, below 1 if their sum exceeds the quota.
     factor: f64,
 }
 
@@ -43,7 +43,7 @@ impl Quotas {
         self.tenants.entry(tenant).or_insert(FREE).most = most;
     }
 
-    /// Tenants whose scale changed, which is stored as the current one.
+    /// Updates the scales; returns the tenants whose scale changed.
     fn moved(&mut self) -> Vec<u32> {
         let off = |of: &Tenant| (of.goal() - of.factor).abs() > TOLERANCE * of.factor;
         let moved = self.tenants.iter_mut().filter(|(_, of)| off(of));

@@ -1,4 +1,4 @@
-//! The interface of every simulation backend: flows in, time advances, counters out.
+//! The interface of every simulation backend: adds flows, advances time, reports counters.
 
 mod watch;
 
@@ -33,7 +33,7 @@ pub enum Spread {
 /// Description of a flow that a backend simulates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowPlan {
-    /// One route for each subflow. If `spread` is set, the flow has one subflow, and these are its paths.
+    /// One route for each subflow. If `spread` is set, the flow has one subflow, and `routes` are its paths.
     pub routes: Vec<Route>,
     /// Per-packet load balancing over `routes`; `None` for a fixed path. ACKs and control messages take the first
     /// route.
@@ -42,20 +42,21 @@ pub struct FlowPlan {
     pub start_ns: Ns,
     /// Time at which the flow stops sending, ns, even if data remain; `None` for no such time.
     pub stop_ns: Option<Ns>,
-    /// Payload bytes to send; `None` for a flow without end.
+    /// Payload bytes to send; `None` for unlimited data.
     pub size_bytes: Option<u64>,
     /// Weight, positive.
     pub weight: f64,
     /// Upper bound on the rate on the wire, bit/s; infinite for no bound.
     pub demand_bps: f64,
-    /// Utility function of the flow. `None` means max-min; optimizers of utilities then use w log x.
+    /// Utility function of the flow. `None` means max-min; optimizers that maximize utilities then use w log x.
     pub utility: Option<Arc<Utility>>,
-    /// Growth of the flow's utility over time.
+    /// Factor on the flow's utility that may grow over time.
     pub urgency: Urgency,
 }
 
 impl FlowPlan {
-    /// A flow over `routes` from the start of the run, of weight 1, without end, demand or utility function.
+    /// A flow over `routes` that starts at time 0, with weight 1, and without size, stop time, demand or utility
+    /// function.
     pub fn new(routes: Vec<Route>) -> Self {
         FlowPlan {
             routes,
@@ -96,7 +97,7 @@ pub struct FlowView {
     pub assigned_bps: f64,
 }
 
-/// State of a link at the current time; counters run from the start.
+/// State of a link at the current time. Counters count from the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkView {
     /// Queue length, bytes.
@@ -105,7 +106,7 @@ pub struct LinkView {
     pub queued_packets: u64,
     /// Peak queue length, bytes, since the start or the last [`Backend::restart_peaks`].
     pub peak_queued_bytes: u64,
-    /// Bytes of data packets that have left. A packet in transmission counts in proportion to what is sent of it.
+    /// Bytes of data packets sent. A packet in transmission counts in proportion to its bytes sent so far.
     pub data_bytes: u64,
     /// Bytes of ACKs sent.
     pub ack_bytes: u64,
@@ -117,9 +118,9 @@ pub struct LinkView {
     pub dropped_bytes: u64,
     /// Packets lost to injected faults.
     pub lost_packets: u64,
-    /// Number of pauses of the link, summed over classes.
+    /// Number of times that pause frames (PFC) stopped the link, summed over priority classes.
     pub pauses: u64,
-    /// Paused time, ns, summed over classes.
+    /// Time for which the link was paused, ns, summed over priority classes.
     pub paused_ns: u64,
 }
 
@@ -159,8 +160,8 @@ pub enum Machine {
 /// A fault that is injected into a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Injected {
-    /// Each packet of `kinds` that leaves one of `links` between `from_ns` and `until_ns` suffers the impairment with
-    /// `probability`.
+    /// Each packet of `kinds` that leaves one of `links` between `from_ns` and `until_ns` is impaired with
+    /// probability `probability`.
     Packets {
         /// The impairment.
         impairment: Impairment,
@@ -199,8 +200,8 @@ pub enum Injected {
         down_ns: Ns,
         /// Time of the recovery, ns.
         up_ns: Ns,
-        /// Whether packets queued for the link, and later arrivals, are kept until it is up again; otherwise they are
-        /// dropped.
+        /// Whether packets queued for the link, and later arrivals, are kept until the link is up again; otherwise
+        /// they are dropped.
         keeps: bool,
     },
 }
@@ -236,7 +237,12 @@ impl Capacities {
         &self.bps
     }
 
-    /// Applies `change` and returns the capacity of `link`, bit/s: 0 while it is down.
+    /// Whether a fault holds `link` down.
+    pub fn is_down(&self, link: LinkId) -> bool {
+        self.down[link] > 0
+    }
+
+    /// Applies `change` and returns the capacity of `link`, bit/s: 0 while the link is down.
     pub fn change(&mut self, link: LinkId, change: LinkChange) -> f64 {
         match change {
             LinkChange::Up => self.down[link] = self.down[link].saturating_sub(1),
@@ -248,7 +254,7 @@ impl Capacities {
 }
 
 impl Injected {
-    /// Link changes in time order. A link that goes up and down at the same time is up in between.
+    /// The link changes that `faults` cause, in time order. Of changes at one time, recoveries come before failures.
     pub fn link_changes(faults: &[Injected]) -> Vec<(Ns, LinkId, LinkChange)> {
         let mut changes: Vec<_> = faults.iter().flat_map(Injected::changes).collect();
         changes.sort_by_key(|&(at_ns, link, change)| (at_ns, change == LinkChange::Down, link));
@@ -286,7 +292,7 @@ impl Default for PacketSizes {
 }
 
 impl PacketSizes {
-    /// Bytes of ACKs per byte of full data packets.
+    /// Bytes of ACKs per byte of data, with one ACK for each full packet.
     pub fn ack_share(&self) -> f64 {
         f64::from(self.ack_bytes) / f64::from(self.mtu_bytes)
     }
@@ -304,7 +310,7 @@ impl PacketSizes {
         self.mtu_bytes - self.header_bytes
     }
 
-    /// Bytes on the wire for `payload` bytes in full packets and one shorter one.
+    /// Bytes on the wire for `payload` bytes, sent in full packets and a shorter last one.
     pub fn wire_bytes(&self, payload: u64) -> u64 {
         payload + payload.div_ceil(u64::from(self.mss_bytes())) * u64::from(self.header_bytes)
     }
@@ -317,7 +323,7 @@ pub struct Sharing {
     pub parts: usize,
     /// Number of synchronization windows; a barrier ends each.
     pub windows: u64,
-    /// Sum over windows of the events of the LP with the most events: the critical path if each LP has a core.
+    /// Sum over windows of the largest number of events of an LP: the critical path if each LP has a core.
     pub longest_events: u64,
     /// Packets and control frames sent from one LP to another.
     pub crossed: u64,
@@ -327,11 +333,11 @@ pub struct Sharing {
 pub trait Backend: Send {
     /// Adds a flow. Flows are numbered in the order in which they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
-    /// A flow then completes when its last ACK arrives at the sender, not when its last byte is received. Call it
-    /// before flows are added.
+    /// After this call, a flow completes when its last ACK arrives at the sender, not when its last byte is received.
+    /// Must be called before flows are added.
     fn complete_at_sender(&mut self);
-    /// Places the scheme's controller; `ways` has the paths from each node to the controller and back. Call it before
-    /// time advances.
+    /// Places the scheme's controller in the network; `ways` has the paths from each node to the controller and back.
+    /// Must be called before time advances.
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
@@ -340,8 +346,8 @@ pub trait Backend: Send {
     fn on_routes(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
-    /// Sets the watcher that receives trace records of packets. Call it before time advances. Backends without
-    /// packets ignore it.
+    /// Sets the watcher that receives trace records of packets. Must be called before time advances. Backends without
+    /// packets ignore the watcher.
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         drop(watcher);
     }
@@ -354,6 +360,11 @@ pub trait Backend: Send {
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);
     /// Starts a flow at `at_ns` whose plan has the start time [`NOT_YET`].
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns);
+    /// Allows [`Backend::change_link`]; calls slow the simulation down a little. Call it before time advances.
+    fn allow_link_changes(&mut self) {}
+    /// Changes the state or the capacity of a link now, beside the injected faults. Packets on a link that fails are
+    /// lost, and so are packets queued for it.
+    fn change_link(&mut self, link: LinkId, change: LinkChange);
     /// Stops the flow: it sends no new data.
     fn stop_flow(&mut self, flow: FlowId);
     /// Changes the paths of the flow's subflows, one route each. Packets in flight stay on the old path.
@@ -362,7 +373,7 @@ pub trait Backend: Send {
     fn run_until_finish(&mut self, until_ns: Ns);
     /// Flows that finished since the last call, in the order of their finish times, then of their numbers.
     fn take_finished(&mut self) -> Vec<FlowId>;
-    /// Advances time to `until_ns` and handles every event up to and including it.
+    /// Advances time to `until_ns` and handles every event up to that time, inclusive.
     fn run_until(&mut self, until_ns: Ns);
     /// Like [`Backend::run_until`], but stops as soon as every flow with a size has finished.
     fn run_until_done(&mut self, until_ns: Ns);
@@ -397,11 +408,11 @@ pub trait Backend: Send {
     fn sharing(&self) -> Sharing {
         Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }
     }
-    /// Number of failed computations of the backend. The results are invalid unless it is 0.
+    /// Number of allocation problems that the backend failed to solve. Results are valid only if this number is 0.
     fn failures(&self) -> u64 {
         0
     }
-    /// What ended the scheme's machines: nothing after it counts.
+    /// Error that stopped the scheme's state machines, if any. Results after it are invalid.
     fn fault(&self) -> Option<InputError> {
         None
     }

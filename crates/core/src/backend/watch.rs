@@ -4,14 +4,14 @@ use crate::scheme::{Blocks, Class, PacketKind, Way};
 use crate::{FlowId, LinkId, Ns, SubflowId};
 use std::fmt::Debug;
 
-/// The event of a trace record.
+/// Kinds of events in trace records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketEvent {
     /// The packet arrived at the link's queue. If the queue is full, a `Dropped` record follows.
     Enqueued,
     /// The packet left the queue onto the link.
     Dequeued,
-    /// The packet was refused by the link's queue or dropped from it.
+    /// The link's queue refused the packet, or dropped it later.
     Dropped,
     /// The packet was lost on the link, by a fault.
     Lost,
@@ -40,13 +40,13 @@ impl PacketEvent {
 pub struct TraceRecord<'a> {
     /// Time of the event, ns.
     pub at_ns: Ns,
-    /// What happened to the packet.
+    /// Kind of event.
     pub event: PacketEvent,
     /// The link at which the event happened.
     pub link: LinkId,
     /// The packet's flow; `None` for messages of nodes and control frames.
     pub flow: Option<FlowId>,
-    /// The packet's subflow: the path of the flow that it takes.
+    /// The packet's subflow. It determines the path.
     pub subflow: SubflowId,
     /// Data packet, ACK or control packet.
     pub kind: PacketKind,
@@ -72,7 +72,7 @@ pub struct TraceRecord<'a> {
     pub sent_ns: Ns,
     /// Total queueing delay so far, ns.
     pub waited_ns: Ns,
-    /// Bytes in the link's queue. At an arrival, without the packet itself.
+    /// Bytes in the link's queue. For [`PacketEvent::Enqueued`], without the packet itself.
     pub queued_bytes: u64,
     /// Packets in the link's queue.
     pub queued_packets: u64,

@@ -49,7 +49,7 @@ impl CaseColumn {
     }
 }
 
-/// `given` as a JSON number, written as an integer if it is whole.
+/// `given` as a JSON value: an integer if it is whole, text if infinite, `None` if NaN.
 fn number(given: f64) -> Option<Value> {
     const MOST: f64 = 9e15;
     match given {
@@ -61,7 +61,7 @@ fn number(given: f64) -> Option<Value> {
     }
 }
 
-/// Error of a `unit` beside flows without demands.
+/// Error for a `unit` of demands where no flow has a demand.
 pub(crate) fn no_demands() -> InputError {
     InputError::new("unit", "the flows have no demand", "remove unit, or give a column demand")
 }
@@ -79,14 +79,14 @@ pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
 pub struct PathColumns {
     /// Link names of all paths, concatenated.
     pub links: CaseColumn,
-    /// Start of each path in `links`, plus the total length.
+    /// Index in `links` at which each path starts, then the length of `links`.
     pub begins: Vec<u32>,
     /// Indices of the flows without a path, ascending.
     pub missing: Vec<u32>,
 }
 
-/// Flows in named columns: those of a table of flows (`src`, `dst`, `demand`, ...), or `path` in place of `src` and
-/// `dst`.
+/// Flows in named columns: the columns of a table of flows (`src`, `dst`, `demand`, ...), or `path` in place of `src`
+/// and `dst`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowColumns {
     columns: Vec<(String, CaseColumn)>,

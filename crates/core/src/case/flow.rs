@@ -26,7 +26,7 @@ fn too_many_path_links() -> InputError {
 
 /// Reads flows and collects them with their errors.
 pub(super) struct FlowReader<'a> {
-    /// `None` if the network is invalid; flows are then only checked for their own errors.
+    /// `None` if the network is invalid; flows are then checked only for errors that do not depend on the network.
     network: Option<&'a Network>,
     policy: Policy,
     routing: Routing,
@@ -73,15 +73,16 @@ impl<'a> FlowReader<'a> {
         self.network.is_some() && self.router.is_none() && !self.flows.is_empty()
     }
 
-    /// Reads flow number `i`. An error is kept and the next flow is read, until there are too many errors.
+    /// Reads flow number `i`. Collects its errors, and fails only when there are too many of them.
     pub fn push(&mut self, i: usize, value: &Value) -> Result<(), InputError> {
         let read = self.take(i, value);
         self.faults.keep(read);
         if self.faults.is_full() { std::mem::take(&mut self.faults).done() } else { Ok(()) }
     }
 
-    /// Reads rows of a table on the fast path while each is valid, has one path, and has an id if any has. Returns
-    /// the number of rows read; [`FlowReader::push`] reads the next row and reports its error.
+    /// Reads rows of a table on the fast path, up to the first row that is invalid, has no path or several, or lacks
+    /// an id although the table has ids. Returns the number of rows read; [`FlowReader::push`] reads the next row and
+    /// reports its error.
     pub fn push_plain(&mut self, given: &FlowColumns, unit: Option<&str>) -> usize {
         let (Some(network), Policy::MaxMin | Policy::AlphaFair { .. }) = (self.network, self.policy) else {
             return 0;
@@ -339,7 +340,8 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Whether the path has a link and none twice. `mark` must be new at each call: `seen` is then not cleared.
+/// Whether the path is not empty and crosses no link twice. Each call needs a new `mark`, so that `seen` need not be
+/// cleared.
 fn is_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32) -> bool {
     !path.is_empty() && path.iter().all(|&l| std::mem::replace(&mut seen[l], mark) != mark)
 }

@@ -1,4 +1,4 @@
-//! One allocation problem: a network, its flows and the policy, read from JSON, TOML or a value.
+//! One allocation problem: a network, its flows and the policy, read from JSON, TOML or a parsed value.
 //!
 //! Every error names its place. Unknown keys are errors. A case may have no flows; then it needs no network.
 
@@ -154,7 +154,7 @@ fn no_columns(_path: &str) -> Result<FlowColumns, InputError> {
     Err(InputError::new("", "files of columns are not read here", "name a .csv or a .json"))
 }
 
-/// The flows of the list `flows` in `value`, over `network`; `None` if there is no such list.
+/// The flows of the list `flows` in `value`, over `network`; none if there is no such list.
 pub fn flows_from_value(
     value: &Value,
     network: &Network,
@@ -209,7 +209,7 @@ impl Head {
         Head { network: network.map(|known| known.0), policy, routing, says_routing, faults }
     }
 
-    /// The case with the flows that `read` passes to the reader; otherwise the errors of both.
+    /// Reads the flows with `read` and returns the case, or all errors of its head and its flows.
     fn case(self, read: impl FnOnce(&mut FlowReader) -> Result<(), InputError>) -> Result<Case, InputError> {
         let Head { network, policy, routing, says_routing, mut faults } = self;
         let mut flows = FlowReader::new(network.as_ref(), policy, routing);

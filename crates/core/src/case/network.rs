@@ -8,7 +8,7 @@ use crate::{IdVec, InputError, InputErrors, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Callback that returns the text of a named file: only the crate `lab` and the programs do I/O.
+/// Callback that returns the text of the file at a path. This crate does no I/O itself.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, InputError> + 'a;
 
 /// Reads the table `routing`: `seed` (0), `symmetric` (false), `metric` ("hops" or "delay"; default `metric`), `hash`
@@ -84,7 +84,7 @@ fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result
     with_defaults(&value, defaults)
 }
 
-/// Refuses keys beside a file of a format that specifies these values itself.
+/// An error for a key such as `capacity` beside a network file whose format states the value itself.
 fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), InputError> {
     let given = [
         ("capacity", beside.capacity_bps.is_some()),

@@ -6,7 +6,7 @@ use crate::{InputError, InputErrors, Policy};
 use serde_json::{Map, Value};
 
 const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
-/// Default epsilon, from NUMFabric's evaluation (section 6.3).
+/// Default of the exponent epsilon of `fct`, `srpt` and `edf`, from NUMFabric's evaluation (section 6.3).
 const EPSILON: f64 = 0.125;
 
 /// The policy that `value` describes.
@@ -28,7 +28,7 @@ pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
     }
 }
 
-/// Error of an unknown policy; accounts for other names in use.
+/// Error for an unknown policy. Its hint knows the names of policies in other tools and papers.
 fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of policy", &KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {

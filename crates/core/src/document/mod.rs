@@ -88,7 +88,7 @@ pub fn unknown_word(word: &str, what: &str, known: &[&str]) -> InputError {
     InputError::new("", format!("unknown {what} {}", quoted(word)), suggest(word, known, "known"))
 }
 
-/// Names in other tools, each with ours.
+/// Names of keys in other tools, each with the name in Subak.
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("rate", "demand"),
     ("bandwidth", "capacity"),
@@ -118,7 +118,7 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known.iter().copied().map(|k| (distance(&k), k)).min().filter(|(d, k)| *d <= 1 + k.len() / 4).map(|(_, k)| k)
 }
 
-/// `key` as errors write it below its table.
+/// `key` as the place of an error shows it: in brackets and quotes if it is long or has unusual characters.
 pub fn place_of(key: &str) -> String {
     let plain = !key.is_empty() && key.len() <= 40 && key.chars().all(|c| c.is_alphanumeric() || "_-#>".contains(c));
     if plain { key.to_string() } else { format!("[{}]", quoted(key)) }

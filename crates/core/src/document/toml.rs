@@ -4,7 +4,7 @@ use super::{line_and_column, place_of, shortened};
 use crate::InputError;
 use serde_json::{Map, Number, Value};
 
-/// Largest document, bytes. The parser needs about 40 times the size in memory, and seconds beyond this.
+/// Largest size of a document, bytes. The parser needs about 40 times this memory, and takes seconds for larger ones.
 const MOST_BYTES: usize = 4 << 20;
 
 /// Parses `text`.

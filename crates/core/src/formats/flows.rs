@@ -116,7 +116,7 @@ fn named(map: &Map<String, Value>) -> Result<(&str, Option<&str>), InputError> {
     Ok((path, unit))
 }
 
-/// The flows of a file by its name, if it holds columns (Parquet or Arrow); `None` otherwise.
+/// Path and unit in the table `flows`, if the path is that of a file in columns (Parquet or Arrow); `None` otherwise.
 pub fn of_columns(case: &Value) -> Result<Option<(&str, Option<&str>)>, InputError> {
     let Some(map) = case.get("flows").and_then(Value::as_object) else { return Ok(None) };
     let Ok((path, unit)) = named(map) else { return Ok(None) };

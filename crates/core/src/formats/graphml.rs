@@ -20,7 +20,7 @@ pub fn network(text: &str) -> Result<Network, InputError> {
     network_with(text, &Defaults::default())
 }
 
-/// Like [`network`], with the keys beside the file.
+/// Like [`network`], with defaults for values that the file lacks.
 pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError> {
     let mut reader = Reader::from_str(text);
     let mut state = ParserState::default();

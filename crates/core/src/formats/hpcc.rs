@@ -3,7 +3,7 @@
 //! line makes a link in each direction. Nodes are named by their numbers. Lines after the announced number of links
 //! are ignored, as in these simulators.
 //!
-//! PowerTCP's first line has the numbers of nodes, switches, racks and links.
+//! In PowerTCP's variant, the first line has the numbers of nodes, switches, racks and links.
 
 use crate::quantity::{ns_from_json, quoted, rate_bps_from_json};
 use crate::{InputError, Network, NodeId, NodeKind};
@@ -19,7 +19,7 @@ pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     numbered.map(move |(n, line)| (n, line[..plain(line)].trim())).filter(|(_, line)| !line.is_empty())
 }
 
-/// Note on lines after the announced number that would have been valid entries.
+/// Note that `count` lines after the announced number of `what` are not read; `None` if `count` is 0.
 pub fn behind(count: usize, what: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} lines behind the {what} that the file announces are not read"))
 }

@@ -19,14 +19,14 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use zoo::Speed;
 
-/// Keys beside a file's name that supply what the file lacks.
+/// Keys that a case or spec states beside a network file's name, for values that the file lacks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
     /// Capacity of edges without one, bit/s; if `None`, such an edge is an error.
     pub capacity_bps: Option<f64>,
     /// Propagation delay of edges without one, ns; if `None`, it is 0.
     pub delay_ns: Option<Ns>,
-    /// Which end of a range of speeds to use; if `None`, a range is an error.
+    /// End to use where the file states a range of speeds; if `None`, a range is an error.
     pub range: Option<End>,
     /// Rule for which nodes are hosts; overrides the file.
     pub hosts: Option<HostRule>,
@@ -68,7 +68,7 @@ impl Defaults {
         })
     }
 
-    /// These keys, completed by those of `other`.
+    /// These values, with those of `other` where a value is unset.
     #[must_use]
     pub fn or(&self, other: Self) -> Self {
         Defaults {
@@ -143,7 +143,7 @@ struct Graph {
     unread: BTreeSet<String>,
     /// Names of node attributes that resemble `kind` but whose values are neither host nor switch.
     unread_of_nodes: BTreeSet<String>,
-    /// Counts of where capacities came from.
+    /// Number of edges by the source of their capacity.
     told: Told,
 }
 
@@ -172,7 +172,7 @@ struct Edge {
 }
 
 impl Graph {
-    /// Adds a node. Places of errors are relative to it.
+    /// Adds a node. Places of errors are relative to the node.
     fn node(&mut self, name: String, kind: Option<NodeKind>) -> Result<(), InputError> {
         if name.is_empty() {
             return Err(InputError::new("id", "the node's id is empty", "give every node a name"));
@@ -185,7 +185,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Records another attribute of a node without a kind. `tells`: its value names a host or a switch.
+    /// Checks an attribute other than `kind`, of a node without a kind. It is an error if the name resembles `kind`
+    /// and the value names a host or a switch (`tells`).
     fn other_of_node(&mut self, name: &str, tells: bool) -> Result<(), InputError> {
         if !may_be_kind(name) {
             return Ok(());
@@ -207,7 +208,7 @@ impl Graph {
         })
     }
 
-    /// Capacity of an edge in bit/s: its own attribute, else from its speed labels, else the default beside the file.
+    /// Capacity of an edge in bit/s: its own attribute, else from its speed labels, else the default in `beside`.
     fn capacity(
         &mut self,
         own: Option<&Value>,
@@ -248,7 +249,7 @@ impl Graph {
         }
     }
 
-    /// Builds the network; `list` is the file's name for its list of edges.
+    /// Builds the network; `list` is the file's name for its list of edges, for the places of errors.
     fn build(mut self, list: &str, beside: &Defaults) -> Result<Network, InputError> {
         let given = self.given_kinds(beside.hosts.as_ref())?;
         let ends: Vec<_> = self.edges.iter().filter(|e| e.from != e.to).map(|e| (e.from, e.to)).collect();
@@ -356,7 +357,7 @@ impl Graph {
 pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, NodeId)]) -> Vec<NodeKind> {
     let mut near = IdVec::<NodeId, _>::filled(BTreeSet::new(), given.len());
     for &(a, b) in ends {
-        // Two distinct neighbours suffice.
+        // A node with two distinct neighbours is no host; further neighbours do not matter.
         if near[a].len() < 2 {
             near[a].insert(b);
         }
@@ -375,7 +376,7 @@ pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, No
 /// Edge attributes that are read.
 const EDGE_KEYS: [&str; 3] = ["capacity", "delay", "buffer"];
 
-/// Common other names of these attributes.
+/// Other common names of the attributes in [`EDGE_KEYS`].
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
     (
         "capacity",

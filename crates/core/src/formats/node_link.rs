@@ -11,7 +11,7 @@ pub fn network(value: &Value) -> Result<Network, InputError> {
     network_with(value, &Defaults::default())
 }
 
-/// Like [`network`], with the keys beside the file.
+/// Like [`network`], with defaults for values that the file lacks.
 pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, InputError> {
     let map = table(value, "a graph", "{\"nodes\": [...], \"links\": [...]}")?;
     check_keys(map, &KEYS)?;
@@ -37,7 +37,7 @@ pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, InputEr
     graph.build(name, beside)
 }
 
-/// Keys of node-link data, and those allowed beside a file's name.
+/// Keys of node-link data, and the keys of `Defaults`.
 const KEYS: [&str; 10] =
     ["directed", "multigraph", "graph", "nodes", "links", "edges", "capacity", "delay", "range", "hosts"];
 
@@ -71,7 +71,7 @@ fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, InputError> {
     }
 }
 
-/// An error for a graph attribute that belongs to each edge.
+/// An error if `name`, an attribute of the whole graph, is one that each edge must have, such as `capacity`.
 pub(super) fn refuse_of_graph(name: &str) -> Result<(), InputError> {
     refuse_slip(name)?;
     if !EDGE_KEYS.contains(&name) {

@@ -31,8 +31,8 @@ impl Speed {
 /// Ratio below which two speeds count as equal, such as 45 Mb/s and a DS-3 of 44.736.
 const ALIKE: f64 = 1.05;
 
-/// Named speeds, bit/s: a letter code, the listed levels, and the rate of one unit. Other levels are multiples of
-/// that unit.
+/// Speeds named by letters and a level, such as DS-3. For each: the letters, the speeds of levels 0, 1, ..., and the
+/// speed that a higher level multiplies, all in bit/s. OC-48 is 48 times 51.84 Mb/s.
 const CARRIERS: [(&str, &[f64], f64); 5] = [
     ("STM", &[], 155.52e6),
     ("OC", &[], 51.84e6),
@@ -60,7 +60,7 @@ fn usable(bps: f64) -> Option<f64> {
 /// A token of a label.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
-    /// A speed in bit/s, and the unit (bit/s) that a preceding count multiplies.
+    /// A speed in bit/s, and one of its unit in bit/s, which also applies to the first number of "2-10 Gbps".
     Speed(f64, f64),
     /// A number without a unit.
     Number(f64),

@@ -4,15 +4,15 @@
 //! SIGCOMM 2013. The figure is a map without distances, so every link has the same delay: 10 ms, light in fibre
 //! over 2000 km, unless the user says otherwise.
 //!
-//! With 18 sites: the network of section 5.1 (table 5.1) of L. Jose's thesis on PERC, with its great-circle
-//! distances in km; there as here a link's delay is its distance over 3e8 m/s.
+//! With 18 sites: the network of section 5.1 (table 5.1) of L. Jose's thesis on PERC, with its great-circle distances
+//! in km. As in the thesis, a link's delay is its distance over 3e8 m/s.
 
 use crate::Ns;
 
 /// Sites and undirected links between them.
 #[derive(Debug)]
 pub(super) struct Map {
-    /// Names.
+    /// Names of the sites.
     pub sites: Vec<String>,
     /// Index of both ends in `sites`, and the link's delay, ns.
     pub links: Vec<(usize, usize, Ns)>,

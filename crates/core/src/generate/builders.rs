@@ -11,7 +11,7 @@ fn switches(network: &mut Network, name: &str, count: usize) -> Vec<NodeId> {
     (0..count).map(|i| network.node(&format!("{name}{i}"), NodeKind::Switch)).collect()
 }
 
-/// A time, ns, of a key that has a default.
+/// The time in key `name`, ns. The key must have a default.
 fn delay(given: &Given, name: &str) -> Ns {
     given.time(name).expect("the key has a default")
 }
@@ -44,8 +44,8 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Inp
     controller(given, network, &spines)
 }
 
-/// Adds a node for the controller with a link to each of `above`, if the spec sets one. It is added last, so that
-/// other nodes keep their numbers.
+/// Adds a controller node with a link to each of `above`, if the spec sets `controller_rate`. The node is added last,
+/// so that other nodes keep their numbers.
 fn controller(given: &Given, network: &mut Network, above: &[NodeId]) -> Result<(), InputError> {
     let Some(rate_bps) = given.open_rate("controller_rate") else { return Ok(()) };
     let controller = network.node("controller", NodeKind::Switch);

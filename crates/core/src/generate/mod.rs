@@ -1,7 +1,7 @@
 //! Networks from a few numbers: leaf-spine, fat-tree, dumbbell, star, chain and two wide-area networks.
 //!
-//! [`GENERATORS`] is the single description of every kind: its keys, units and defaults. Input is read with it, and
-//! help is made from it.
+//! [`GENERATORS`] is the single description of every kind: its keys, units and defaults. Input is parsed by it, and
+//! help is generated from it.
 
 mod b4;
 mod builders;
@@ -19,15 +19,15 @@ pub const MOST_LINKS: u128 = 4_000_000;
 /// One kind of network.
 #[derive(Debug, Clone, Copy)]
 pub struct Generator {
-    /// Its name, the value of `kind`.
+    /// Name of the kind of network, the value of key `kind`.
     pub kind: &'static str,
     /// The topology and its node names, one sentence.
     pub about: &'static str,
-    /// Its keys beside `kind`.
+    /// Keys beside `kind`.
     pub keys: &'static [Key],
     /// The default routing metric.
     pub metric: Metric,
-    /// Number of directed links; also checks the sizes.
+    /// Function that returns the number of directed links, or an error for invalid sizes.
     links: fn(&Given) -> Result<u128, InputError>,
     build: fn(&Given, &mut Network) -> Result<(), InputError>,
 }

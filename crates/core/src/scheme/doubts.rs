@@ -8,13 +8,13 @@ use crate::{Network, Ns};
 pub struct Around<'a> {
     /// The network.
     pub network: &'a Network,
-    /// Its output ports, one for each link.
+    /// Output ports of the network, one for each link.
     pub ports: &'a [Port],
     /// The paths between hosts with the smallest and the largest base RTT; `None` without hosts.
     pub paths: Option<(PathInfo, PathInfo)>,
 }
 
-/// A warning that limits what a scheme's results show.
+/// A warning that parameters do not suit the network, so that the scheme's results may mislead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
     /// The subject of the warning, one word.

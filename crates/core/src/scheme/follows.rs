@@ -10,15 +10,15 @@ use serde_json::{Map, Value as Json};
 pub enum Follows {
     /// The policy's alpha. A value that differs from the policy's is an error.
     Alpha,
-    /// The share of a link that the ACKs of a saturated reverse link use. It is added to the default.
+    /// The share of a link that the ACKs of a saturated reverse link use. This share is added to the default.
     Acks,
     /// Whether the policy is max-min, which maximizes no utility function.
     MaxMin,
-    /// Whether the policy prioritizes some flows (fct, srpt, edf). The default is then practically unbounded.
+    /// Whether the policy prioritizes some flows (fct, srpt, edf). If so, the default is a bound that never binds.
     Urgency,
 }
 
-/// A bound that never binds, in line rates. NUMFabric's figure 7 was measured with it.
+/// A bound that never binds, as a multiple of the line rate. The experiment on NUMFabric's figure 7 uses this bound.
 const UNBOUNDED: f64 = 1e6;
 
 /// Largest share of a link that a default reserves, for any packet sizes.

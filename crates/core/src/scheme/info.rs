@@ -19,7 +19,7 @@ pub enum SchemeKind {
     Reactive,
 }
 
-/// The allocation to which a scheme converges. It decides which policies the scheme accepts.
+/// The allocation to which a scheme converges. The goal decides which policies the scheme accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
     /// The optimum of any policy.
@@ -28,7 +28,7 @@ pub enum Goal {
     MaxMin,
     /// Max-min with equal weights: the scheme has no weights.
     EqualMaxMin,
-    /// The largest sum of utilities: alpha-fair ones, and those that the field names.
+    /// The largest sum of utilities, for the utility functions in this field.
     Utility(Utilities),
     /// An allocation of its own: the scheme ignores the policy and may run under any.
     Own,
@@ -39,7 +39,8 @@ pub enum Goal {
 pub struct Utilities {
     /// Largest alpha of alpha-fair utilities.
     pub most_alpha: f64,
-    /// Whether utilities of fct, srpt and edf are included: weights of flows differ by many orders of magnitude.
+    /// Whether utilities of fct, srpt and edf are included. Under them, weights of flows differ by many orders of
+    /// magnitude.
     pub ranks: bool,
     /// Whether utilities of bandwidth functions are included.
     pub bandwidth_functions: bool,
@@ -113,11 +114,11 @@ pub struct Info {
     pub kind: SchemeKind,
     /// Whether control messages alone determine the rates, so that the round-based backend can run the scheme.
     pub lives_on_control: bool,
-    /// The allocation it converges to.
+    /// The allocation to which the scheme converges.
     pub goal: Goal,
     /// Whether a flow's weight changes its rate.
     pub weights: bool,
-    /// Its parameters.
+    /// Parameters of the scheme.
     pub params: &'static [Param],
     /// Tolerance and convergence time.
     pub settles: Settles,
@@ -128,7 +129,8 @@ pub struct Info {
 /// The tests check both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
-    /// Largest relative difference between a flow's rate, averaged over a hundred RTTs, and its goal.
+    /// Largest relative difference between a flow's rate, averaged over a hundred RTTs, and its rate under the
+    /// scheme's [`Goal`].
     pub within: f64,
     /// Convergence time, RTTs.
     pub rtts: f64,
@@ -149,9 +151,9 @@ impl Settles {
 /// A parameter of a scheme.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
-    /// Its key below `params.` in a spec: name, type, default and description.
+    /// Key below `params.` in a spec: name, type, default and description.
     pub key: Key,
-    /// The quantity that the default is derived from, if the backend knows it.
+    /// The property of the run from which the default is derived; `None` if the default is a constant.
     pub follows: Option<Follows>,
     /// Default under the round-based backend.
     pub in_rounds: InRounds,
@@ -304,18 +306,18 @@ fn unknown_param(info: &Info, name: &str) -> InputError {
     InputError::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), hint)
 }
 
-/// A flow, as its source and sink get it at creation.
+/// A flow, as its source and sink receive it at creation.
 #[derive(Debug, Clone)]
 pub struct FlowInfo {
     /// The flow.
     pub flow: FlowId,
-    /// Its weight.
+    /// Weight of the flow.
     pub weight: f64,
-    /// Its utility function.
+    /// Utility function of the flow.
     pub utility: Arc<Utility>,
-    /// Growth of its utility over time.
+    /// Factor on the flow's utility that may grow over time.
     pub urgency: Urgency,
-    /// Payload bytes to send; `None` for a flow without end.
+    /// Payload bytes to send; `None` for unlimited data.
     pub size_bytes: Option<u64>,
     /// Demand: largest rate, bit/s on the wire, over all subflows; infinite for no bound.
     pub demand_bps: f64,
@@ -333,7 +335,7 @@ pub struct FlowInfo {
     pub line_rate_bps: f64,
     /// The links of each subflow's path.
     pub links: IdVec<SubflowId, Vec<LinkId>>,
-    /// Seed of its random numbers: see [`crate::rng::Stream`].
+    /// Seed of the flow's random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 
@@ -364,9 +366,9 @@ impl FlowInfo {
 pub struct PathInfo {
     /// Number of links.
     pub hops: u16,
-    /// Capacity of its first link, bit/s: the line rate.
+    /// Capacity of the path's first link, bit/s: the line rate.
     pub line_rate_bps: f64,
-    /// Smallest capacity of its links, bit/s.
+    /// Smallest capacity of the path's links, bit/s.
     pub min_capacity_bps: f64,
     /// Base RTT, ns: a full packet and its ACK on the idle network.
     pub base_rtt_ns: Ns,

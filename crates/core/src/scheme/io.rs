@@ -12,15 +12,15 @@ pub enum To {
     Source,
     /// From a source or from a host's state machine across the network to the scheme's controller.
     Controller,
-    /// To the source of this flow: from the controller across the network, from its host's state machine without
-    /// delay.
+    /// To the source of this flow: from the controller across the network, from the state machine of the flow's host
+    /// without delay.
     Flow(FlowId),
     /// From a source or sink to the state machine of its host, without delay.
     Host,
     /// From the controller across the network to the machine of this node.
     Node(NodeId),
     /// From a hop or a node to the hop before this link, at the link's other end: see [`Io::came_by`]. The message
-    /// precedes all packets and takes its transmission time on the reverse link, like a pause frame.
+    /// overtakes all queued packets and takes its transmission time on the reverse link, like a pause frame.
     Neighbour(LinkId),
 }
 
@@ -31,7 +31,7 @@ pub enum Effect<S: Scheme> {
     Ctl {
         /// Destination.
         to: To,
-        /// The subflow whose path it takes.
+        /// The subflow whose path the message takes.
         subflow: SubflowId,
         /// The message.
         message: S::Ctl,
@@ -42,13 +42,13 @@ pub enum Effect<S: Scheme> {
     },
     /// Call `on_timer(timer)` at `at_ns`. Timers cannot be cancelled: a machine must ignore outdated ones.
     Timer {
-        /// The machine's number for the timer.
+        /// Number of the timer, chosen by the machine.
         timer: u32,
         /// Time, ns.
         at_ns: Ns,
     },
     /// Set the subflow's pacing rate on the wire (`None`: no pacing) and congestion window (`None`: no limit). Rate 0
-    /// stops it.
+    /// stops the subflow.
     Pace {
         /// The subflow.
         subflow: SubflowId,
@@ -76,9 +76,9 @@ pub struct UpdateRecord {
     pub at_ns: Ns,
     /// The message's flow.
     pub flow: FlowId,
-    /// The link that updated it.
+    /// The link that updated the message.
     pub link: LinkId,
-    /// Values by the paper's names (e, b, a, state, ignore, SumE, NumB, MaxE, ...).
+    /// Values by their names in the PERC thesis (e, b, a, state, ignore, SumE, NumB, MaxE, ...).
     pub values: Vec<(&'static str, f64)>,
 }
 
@@ -87,7 +87,7 @@ pub struct UpdateRecord {
 pub struct Io<S: Scheme> {
     /// Current time, ns.
     pub now_ns: Ns,
-    /// The link by which the current packet arrived at a hop or node; `None` at its first host. It is undefined in
+    /// The link by which the current packet arrived at a hop or node; `None` at the packet's first host. Undefined in
     /// [`Hop::on_dequeue`](super::Hop::on_dequeue).
     pub came_by: Option<LinkId>,
     effects: Vec<Effect<S>>,

@@ -11,8 +11,8 @@ pub struct Lossless {
     pub threshold: Threshold,
     /// A paused class resumes when it is this many bytes below the threshold.
     pub resume_bytes: u64,
-    /// Buffer of a switch, headroom included. `None`: the sum of its ports' buffers plus headroom, and at most 64 MB
-    /// if the network sets no link buffers.
+    /// Buffer of a switch, bytes, headroom included. `None`: the sum of its ports' buffers plus headroom, and at most
+    /// 64 MB if the network sets no link buffers.
     pub buffer_bytes: Option<u64>,
     /// Reserved buffer of a class per ingress link, not counted against the threshold, bytes.
     pub reserve_bytes: u64,
@@ -25,7 +25,7 @@ pub struct Lossless {
 pub enum Threshold {
     /// A number of bytes.
     Static(u64),
-    /// This factor times the free shared buffer. It is scaled up by the link's arrival rate over the slowest host's
-    /// rate, up to the whole free buffer.
+    /// This factor times the free shared buffer. For a link faster than the slowest host's link, the factor is
+    /// multiplied by the ratio of their rates, rounded up to a power of two, but to at most 1.
     Dynamic(f64),
 }

@@ -68,7 +68,8 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn takes_one_path(&self) -> bool {
         false
     }
-    /// What ended its machines before their time, if anything did. Schemes of users may fail, ours do not.
+    /// Error that stopped the scheme's state machines, if any. Only schemes that users write in Python or C can fail
+    /// so.
     fn fault(&self) -> Option<InputError> {
         None
     }
@@ -86,7 +87,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// Bytes that its header adds to a full packet and to an ACK.
+    /// Bytes that the scheme's header adds to a full packet and to an ACK.
     fn headers(&self) -> Headers {
         Headers::default()
     }
@@ -94,7 +95,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn acks(&self) -> Option<Class> {
         None
     }
-    /// NIC scheduling, if the scheme's paper specifies it; `None`: the network's.
+    /// NIC scheduling, if the scheme's paper specifies it; `None`: the scheduling that the network sets.
     fn nic(&self) -> Option<Nic> {
         None
     }
@@ -119,14 +120,14 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = network;
         None
     }
-    /// The state machine of a node, for schemes that have one. At a host it keeps the state of the endpoint, at a
-    /// switch the state that its ports share.
+    /// The state machine of a node, for schemes that have one. At a host the machine keeps the state of the endpoint,
+    /// at a switch the state that its ports share.
     fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
         let _ = node;
         None
     }
-    /// The rate in `message` for the `hop`-th link of its path, bit/s, in schemes whose links each allocate one. The
-    /// round-based backend compares it with the exact rates.
+    /// The rate that the `hop`-th link of the path allocated in `message`, bit/s; `None` for a scheme whose links
+    /// allocate no rates. The round-based backend compares this rate with the exact one.
     fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
         let _ = (message, hop);
         None
@@ -175,8 +176,8 @@ pub enum Clock {
 pub struct Pacing {
     /// Whether a new rate applies from the next packet on: a pacing gap that has begun ends as scheduled.
     pub late_rates: bool,
-    /// Whether a NIC has a single timer. It is set for the flow that may send first at that time. Flows that may send
-    /// earlier wait until another event wakes the NIC: an arrival, the end of a packet, a new flow.
+    /// Whether a NIC has a single timer. The timer is set for the flow that may send first at that time. Flows that
+    /// may send earlier wait until another event wakes the NIC: an arrival, the end of a packet, a new flow.
     pub one_timer: bool,
 }
 
@@ -193,7 +194,7 @@ pub trait Source<S: Scheme>: Send {
     fn on_ack(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>) {
         let _ = (io, ack);
     }
-    /// A control message arrived: one of its own that returned, or one of another machine.
+    /// A control message arrived: one that this source sent and the sink returned, or one of another machine.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl) {
         let _ = (io, subflow, message);
     }
@@ -237,14 +238,14 @@ pub struct Visit {
     pub subflow: SubflowId,
     /// Index of the link on the data path, from the source.
     pub hop: u16,
-    /// Whether the message travels from source to sink. In the other direction it is passed to the hop of the same
-    /// data link.
+    /// Whether the message travels from source to sink. In the other direction the message is passed to the hop of
+    /// the same data link.
     pub forward: bool,
 }
 
 /// State and logic at one directed link.
 pub trait Hop<S: Scheme>: Send {
-    /// Whether the hop needs to see departures, pauses its queue or sends to neighbours. If not and the queue is a
+    /// Whether the hop needs to see departures, pauses its queue or sends to neighbours. Otherwise, if the queue is a
     /// FIFO, a simulator may compute a packet's departure at its arrival ([`Queue::fixed_room_bytes`]).
     fn observes_departures(&self) -> bool {
         true
@@ -271,7 +272,7 @@ pub trait Hop<S: Scheme>: Send {
         let _ = port;
     }
     /// A link has recovered, or routing has detected a failure or recovery. State that depends on lost messages is
-    /// outdated. Simulators call it for schemes that do not [recover](Scheme::recovers).
+    /// outdated. Simulators call this hook for schemes that do not [recover](Scheme::recovers).
     fn on_topology(&mut self, port: &Port) {
         let _ = port;
     }
@@ -301,7 +302,7 @@ pub trait Sink<S: Scheme>: Send {
         let _ = io;
         Reply::Ack(packet.data)
     }
-    /// A control message arrived. By default it is returned to the source.
+    /// A control message arrived. By default the message is returned to the source.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl, bytes: u32) {
         io.ctl(To::Source, subflow, message, Class::Control, bytes);
     }
@@ -322,18 +323,18 @@ pub enum Pop {
     Empty,
 }
 
-/// An output queue. It may reorder packets and drop any of them. Dropped packets are appended to `dropped` for the
-/// backend's counters.
+/// An output queue. A queue may reorder packets and drop any of them. Dropped packets are appended to `dropped` for
+/// the backend's counters.
 pub trait Queue<S: Scheme>: Send {
     /// A packet arrives.
     fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>);
     /// The link is idle: removes and returns the next packet.
     fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop;
-    /// Pauses or resumes the packets of `class`. A queue without classes ignores it.
+    /// Pauses or resumes the packets of `class`. A queue without classes ignores the call.
     fn pause(&mut self, class: Class, on: bool) {
         let _ = (class, on);
     }
-    /// The packet that probably leaves next, if known without a search.
+    /// A hint: the packet that probably leaves next, if known without a search.
     fn first(&self) -> Option<PacketId> {
         None
     }
@@ -371,9 +372,9 @@ impl<S: Scheme> Queue<S> for Box<dyn Queue<S>> {
     }
 }
 
-/// State machine of a node. At a host, sources and sinks exchange messages with it without delay ([`To::Host`],
-/// [`To::Flow`]); its messages to the controller cross the network. At any node it sees the packets that leave by the
-/// node's links.
+/// State machine of a node. At a host, sources and sinks exchange messages with the machine without delay
+/// ([`To::Host`], [`To::Flow`]); the machine's messages to the controller cross the network. At any node the machine
+/// sees the packets that leave by the node's links.
 pub trait NodeMachine<S: Scheme>: Send {
     /// The network starts, or the machine starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
@@ -452,13 +453,13 @@ impl Default for SimulationCost {
 /// Location and links of the controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ControllerPlace {
-    /// The host that runs it; `None` if it has a node of its own.
+    /// The host that runs the controller; `None` if the controller has a node of its own.
     pub host: Option<NodeId>,
-    /// Number of hosts that may send to it.
+    /// Number of hosts that may send to the controller.
     pub hosts: usize,
-    /// Total capacity of the links by which messages reach it, bit/s.
+    /// Total capacity of the links by which messages reach the controller, bit/s.
     pub into_bps: f64,
-    /// Total capacity of the links by which its messages leave, bit/s.
+    /// Total capacity of the links by which the controller's messages leave, bit/s.
     pub out_bps: f64,
 }
 
@@ -469,11 +470,11 @@ pub struct NodeInfo {
     pub node: NodeId,
     /// Whether the node is a host: flows start and end there.
     pub is_host: bool,
-    /// Links that start at it.
+    /// Links that start at the node.
     pub out: Vec<LinkId>,
-    /// Links that end at it.
+    /// Links that end at the node.
     pub into: Vec<LinkId>,
-    /// Seed of its random numbers: see [`crate::rng::Stream`].
+    /// Seed of the machine's random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 

@@ -16,7 +16,7 @@ crate::id! {
 pub enum PacketKind {
     /// Data packet.
     Data,
-    /// Acknowledgement of one data packet.
+    /// ACK of one data packet.
     Ack,
     /// Control message of a scheme.
     Ctl,
@@ -115,7 +115,7 @@ impl Blocks {
     }
 }
 
-/// A packet in the network. It fits in one cache line if the scheme's header is small.
+/// A packet in the network. A packet fits in one cache line if the scheme's header is small.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Packet<S: Scheme> {
@@ -136,7 +136,7 @@ pub struct Packet<S: Scheme> {
     pub hop: u16,
     /// The subflow of the flow.
     pub subflow: SubflowId,
-    /// The two ends of its path and its direction.
+    /// The two ends of the packet's path and its direction.
     pub way: Way,
     /// Data packet, ACK or control packet.
     pub kind: PacketKind,
@@ -146,13 +146,13 @@ pub struct Packet<S: Scheme> {
     pub ecn: bool,
     /// Time when the data packet left its source, ns; echoed by its ACK.
     pub sent_ns: Ns,
-    /// Time when it entered its current queue, ns.
+    /// Time when the packet entered its current queue, ns.
     pub enqueued_ns: Ns,
     /// Total queueing delay so far, ns.
     pub waited_ns: Ns,
     /// The scheme's header.
     pub data: S::Data,
-    /// The scheme's message, if it is a control packet.
+    /// The scheme's message, if the packet is a control packet.
     pub ctl: Option<Box<S::Ctl>>,
 }
 
@@ -276,7 +276,7 @@ impl<S: Scheme> Slab<S> {
         Packet { ctl, ..*packet }
     }
 
-    /// The packet with this id. For a freed id it is the outdated packet.
+    /// The packet with this id. For a freed id, the packet that had the id before.
     #[inline]
     pub fn get(&self, id: PacketId) -> Option<&Packet<S>> {
         self.packets.get(id)

@@ -9,13 +9,13 @@ pub struct Recovery {
     /// Reordering threshold: a segment is marked lost when one sent this many transmissions later is ACKed; `None`:
     /// only the RTO detects loss.
     pub reorder: Option<u32>,
-    /// With `reorder`: mark a segment lost only when one sent an RTO later is ACKed, however many overtook it. For
-    /// flows over several paths (RFC 8985 with a reordering window as wide).
+    /// With `reorder`: mark a segment lost only when one sent an RTO later is ACKed, however many segments overtook
+    /// it. For flows over several paths (as RFC 8985 with a reordering window of one RTO).
     pub patient: bool,
     /// Whether a tail loss probe is sent after two RTTs without an ACK (RFC 8985).
     pub probe: bool,
-    /// Minimum RTO, ns. It doubles at each consecutive timeout. 0: the RTT over the path with all buffers full in
-    /// both directions; the maximum RTO is then at least eight times that.
+    /// Minimum RTO, ns. The RTO doubles at each consecutive timeout. 0: the RTT over the path with all buffers full
+    /// in both directions; the maximum RTO is then at least eight times that.
     pub rto_min_ns: Ns,
     /// Lower bound of minimum and maximum RTO, in base RTTs of the path.
     pub rto_rtts: u32,

@@ -6,15 +6,15 @@ use crate::backend::PacketSizes;
 use crate::rng::Stream;
 
 /// A distribution of flow sizes, given by points of its cumulative distribution with linear interpolation. If the
-/// first point is above 0, that fraction of flows has exactly the first size.
+/// fraction at the first point is above 0, that fraction of flows has exactly the first size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
     points: Vec<(f64, f64)>,
 }
 
 impl Sizes {
-    /// The distribution through `points`: (bytes, fraction of flows up to this size). Neither decreases, fractions
-    /// increase from the second point on, and the last is 1.
+    /// The distribution through `points`: (bytes, fraction of flows up to this size). Sizes and fractions never
+    /// decrease, each fraction after the second is larger than the one before, and the last is 1.
     pub fn through(points: Vec<(f64, f64)>) -> Self {
         debug_assert!(points.last().is_some_and(|p| p.1 == 1.0), "the last share is 1");
         Sizes { points }
@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn distributions_of_hpccs_simulator() {
         let share = |name: &str, bytes: f64| 1.0 - Sizes::published(name).unwrap().above(bytes);
-        // The file rounds sizes to whole bytes; for the smallest this changes the share, hence the tolerance.
+        // The simulator's file rounds sizes to whole bytes; for the smallest this changes the fraction, hence the
+        // tolerance.
         let near = |got: f64, want: f64| assert!((got - want).abs() < 1e-3, "{got}, expected {want}");
         near(share("fb-hadoop", 700.0), 0.5);
         near(share("ali-storage", 8000.0), 0.6921);

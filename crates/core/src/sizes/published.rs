@@ -1,7 +1,7 @@
 //! Published flow size distributions: (bytes, fraction of flows up to this size).
 
-/// Web search: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, figure 4 (bytes of a flow, share of flows up to
-/// it); mean 1.71 MB.
+/// Web search: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, figure 4 (bytes of a flow, fraction of flows
+/// up to this size); mean 1.71 MB.
 const WEB_SEARCH: &[(u64, f64)] = &[
     (1, 0.0),
     (10_000, 0.15),

@@ -617,7 +617,7 @@ fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
     assert!(faults[1].hint.contains("kind = \"alpha-fair\", alpha = 1"), "{}", faults[1].hint);
     assert!(faults[3].hint.contains("did you mean \"hops\"?") && faults[4].hint.contains("did you mean \"size\"?"));
 
-    // Of flows over a network that is at fault itself, what does not concern the network is told.
+    // Over an invalid network, flows are still checked for the errors that do not depend on the network.
     let bad = json!({
         "network": [{"id": "a"}, {"capacity": "1 furlong"}, {"id": "b", "capacity": -1, "delay": "x", "bufer": 1}],
         "flows": [{"path": ["c"], "weight": "heavy"}],

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use subak_core::formats::{graphml, node_link};
 use subak_core::{LinkId, Network, NodeKind};
 
-/// Links as text: id, capacity, delay, buffer.
+/// Id, capacity, delay and buffer of each link.
 fn links(network: &Network) -> Vec<(String, f64, u64, Option<u64>)> {
     network.links().iter().map(|l| (l.id.clone(), l.capacity_bps, l.delay_ns, l.buffer_bytes)).collect()
 }
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// The network of one of the test's files, by name.
+/// The network in `value`; every file that it names has the contents `text`.
 fn network_of(value: Value, text: &str) -> Result<Network, subak_core::InputError> {
     subak_core::case::network_from_value(&value, &mut |_| Ok(text.to_string())).map(|(network, _)| network)
 }
@@ -286,9 +286,9 @@ fn topologies_of_simulators_made_from_hpcc() {
     for (text, notes) in [
         // The number of racks in the first line, and rates as floats.
         ("4 2 2 3\n2 3\n0 2 10000000000.0 1us 0\n1 3 10000000000.0 0.000001s 0\n2 3 25e9 2000ns 0\n", 0),
-        // Notes behind the links, and a link that is not announced.
+        // Text after the announced links, and a link beyond the announced number.
         ("4 2 3\n2 3\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 25Gbps 2us 0\n\nhosts are 0 and 1\n0 3 1Gbps 1us 0\n", 1),
-        // Switches in several lines, comments, and a mark of byte order.
+        // Switches in several lines, comments, and a byte order mark.
         ("\u{feff}# nodes\n4 2 3 // head\n2\n3\n0 2 10Gbps 1us\n\n1 3 10Gbps 1us 0 # right\n2 3 25Gbps 2us 0.0\n", 0),
     ] {
         let network = network_of(json!({"file": "t.txt"}), text).unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -302,7 +302,7 @@ fn topologies_of_simulators_made_from_hpcc() {
     assert!(network.is_down("1->2") && network.is_down("2->1") && network.notes().len() == 2, "{:?}", network.notes());
 }
 
-/// An edge attribute under another name is refused, and the error gives our name. Ignored attributes are noted.
+/// An edge attribute under another name is refused, and the error has the known name. Ignored attributes are noted.
 #[test]
 fn attributes_by_other_names_are_refused_and_others_noted() {
     let edge = |key: &str, capacity: Value| {
@@ -322,7 +322,7 @@ fn attributes_by_other_names_are_refused_and_others_noted() {
         let fault = node_link::network(&edge(name, json!(1e9))).expect_err(name);
         assert!(fault.hint.contains(&format!("\"{own}\"")), "{fault}");
     }
-    // Beside a capacity, what others call so is theirs.
+    // If the edge also has a capacity, such an attribute is only noted.
     let network = node_link::network(&edge("bandwidth", json!(3e9))).unwrap();
     assert_eq!(network.links()[LinkId(0)].capacity_bps, 3e9);
     assert!(network.notes()[0].contains("\"bandwidth\""), "{:?}", network.notes());
@@ -366,7 +366,7 @@ fn attributes_of_nodes_in_graphml_are_not_dropped() {
     let both = r#"<data key="k">router</data><data key="t">switch</data>"#;
     let network = read(&(key("role") + kind), both).unwrap();
     assert!(network.notes().iter().all(|note| !note.contains("role")), "{:?}", network.notes());
-    // What is an attribute of edges says nothing at the graph.
+    // An attribute of edges is an error at the graph.
     let text = r#"<graphml><key id="d" for="graph" attr.name="delay"/><graph edgedefault="directed">
         <data key="d">1ms</data></graph></graphml>"#;
     assert_eq!(graphml::network(text).unwrap_err().place, "graph.delay");
@@ -398,7 +398,7 @@ fn ranges_are_refused_and_defaults_counted() {
         assert!(notes.contains(&format!("1 edges tell a range of speeds and have its {end} end")), "{notes}");
     }
     assert!(network_of(beside(json!({"range": "mean"})), &text).unwrap_err().place == "range");
-    // Where no edge tells anything the default is what was asked for.
+    // If no edge has a label, every edge has the default, as intended: no note.
     let network = network_of(beside(json!({})), &edges(&["", ""])).unwrap();
     assert!(network.notes().is_empty(), "{:?}", network.notes());
 }
@@ -427,7 +427,7 @@ fn a_link_that_has_failed_does_not_refuse_the_case() {
         "{notes}"
     );
     assert!(notes.contains("2 of 4 flows cannot send"), "{notes}");
-    // Where nothing can be sent at all, that is a slip.
+    // If no flow can send, the input is probably wrong: an error.
     let fault = case(json!([{"src": "a", "dst": "d"}])).unwrap_err();
     assert!(fault.place == "flows[0].dst" && fault.what.contains("no path leads"), "{fault}");
     let fault = case(json!([{"path": ["b->c"]}])).unwrap_err();
@@ -469,7 +469,7 @@ fn a_listed_link_of_capacity_zero_is_down() {
     }
 }
 
-/// Keys beside the file name the hosts that send.
+/// The key `hosts` beside a file determines which nodes are hosts.
 #[test]
 fn hosts_are_named_beside_the_file() {
     let ring = json!({"nodes": [{"id": 0}, {"id": 1}, {"id": 2}, {"id": 3}], "links": [
@@ -498,7 +498,7 @@ fn hosts_are_named_beside_the_file() {
         let fault: subak_core::InputError = hosts(beside(given)).unwrap_err();
         assert_eq!(fault.place, place, "{fault}");
     }
-    // What says it itself refuses to be told.
+    // A format that states which nodes are hosts refuses the key `hosts`.
     for (file, text) in
         [("t.txt", "2 0 1\n0 1 1Gbps 1us\n"), ("g.json", r#"{"kind": "star", "hosts": 2}"#), ("g.json", "[]")]
     {

@@ -99,7 +99,7 @@ fn damage(text: &str, rng: &mut Stream) -> String {
             3 => bytes.splice(at..at, bytes[at..end].to_vec()).for_each(drop),
             4 => bytes.truncate(at.max(1)),
             5 => bytes.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << rng.below(8)),
-            // Gentle: another digit, so that the document often stays whole and says something else.
+            // A mild damage: another digit, so that the document often stays valid with another value.
             _ => bytes
                 .iter_mut()
                 .skip(at)
@@ -194,7 +194,7 @@ fn assert_readable(fault: &InputError) {
     assert!(fault.to_string().len() < 2000, "{fault:?}");
 }
 
-/// Number of documents that were read, and number of those refused.
+/// Number of documents that were read, and number of documents that were refused.
 #[derive(Debug, Default)]
 struct Tally(usize, usize);
 

@@ -181,7 +181,8 @@ fn keys_spread_evenly_over_all_paths() {
             for key in 0..choices as u64 * 1000 {
                 *counts.entry(router.path(NodeId(0), far, key).unwrap()).or_default() += 1;
             }
-            // Mean choices - 1, standard deviation sqrt(2 (choices - 1)): five of them.
+            // The statistic has mean choices - 1 and standard deviation sqrt(2 (choices - 1)). The bound is five of
+            // these above the mean.
             let bound = (choices - 1) as f64 + 5.0 * (2.0 * (choices - 1) as f64).sqrt();
             let statistic = chi_square(&counts, choices);
             assert!(statistic < bound, "{statistic} > {bound}");
@@ -221,7 +222,8 @@ fn pairs_spread_evenly_over_the_links_of_a_layer() {
             router.path(NodeId(src), NodeId(dst), 0).unwrap().iter().for_each(|&l| load[l] += 1);
         }
     }
-    // Each of the 128 links from agg to core expects as much; binomial, five standard deviations.
+    // Expected load of each of the 128 links from aggregation to core switches. Loads are binomial: the bound is five
+    // standard deviations.
     let expected = f64::from(hosts * (hosts - 16)) / 128.0;
     for (l, link) in net.links().iter_enumerated().filter(|(_, l)| l.id.starts_with("agg") && l.id.contains("core")) {
         assert!(
@@ -263,8 +265,8 @@ fn b4_goes_by_delay() {
     assert!(longest.abs_diff(expected) <= 5, "{longest} ns, {expected} expected");
 }
 
-/// By hops, with random ties, the mean RTT is 76 ms and paths have up to seven links, as in table 5.1. By delay it is
-/// 73 ms over up to eight links.
+/// By hops, with random ties, the mean RTT is 76 ms and paths have up to seven links, as in table 5.1 of the PERC
+/// thesis. By delay the mean RTT is 73 ms over up to eight links.
 #[test]
 fn b4_by_hops_has_the_round_trips_of_the_thesis() {
     let (net, _) = generate::network(&json!({"kind": "wan", "topology": "b4-18"})).unwrap();
@@ -314,7 +316,7 @@ fn delays_near_the_limit_do_not_overflow() {
     }
 }
 
-/// More destinations than the cache has distances for: the answers stay the same.
+/// With more destinations than the cache of distances has room for, the paths stay the same.
 #[test]
 fn tables_that_were_dropped_come_again() {
     const NODES: u32 = 4200;

@@ -1,4 +1,4 @@
-//! Figure 16: over-allocation of links by each optimizer, at each load.
+//! Flowtune's figure 16: over-allocation of links by each optimizer, at each load.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
 use crate::{Context, ExperimentInfo, ExperimentKind};

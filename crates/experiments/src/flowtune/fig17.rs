@@ -1,4 +1,4 @@
-//! Figure 17: throughput relative to the optimum, by optimizer and normalization.
+//! Flowtune's figure 17: throughput relative to the optimum, by optimizer and normalization.
 
 use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
 use crate::{Context, ExperimentInfo, ExperimentKind};

@@ -1,6 +1,6 @@
-//! Range of NED's step size gamma. It measures the steps to the optimum from prices of 1 on the networks of the
-//! paper's table. It also measures the throughput under a stream of flows (section 5.3: "in the range [0.2, 1.5], the
-//! network exhibits similar performance").
+//! Range of NED's step size gamma. The experiment counts the steps from prices of 1 to the optimum, on networks of
+//! Flowtune's table (section 5.2). It also measures the throughput under a stream of flows (section 5.3: "in the
+//! range [0.2, 1.5], the network exhibits similar performance").
 
 use super::{Fabric, web};
 use crate::{Context, ExperimentInfo, ExperimentKind, finite};
@@ -20,11 +20,11 @@ const MOST_STEPS: usize = 5000;
 /// Number of further steps for which rates must stay within a thousandth.
 const STAYS: usize = 20;
 
-/// `most_a_host`: flows per host on the largest networks; `steps`, `warmup`: intervals of the stream, and those not
-/// measured.
+/// `most_a_host`: largest number of flows per host; `steps`: number of intervals of the stream; `warmup`: number of
+/// these, at the start, that are not measured.
 const SETTINGS: &[&str] = &["most_a_host", "steps", "warmup"];
 
-/// A two-tier network of the paper's table, or a three-tier network.
+/// A two-tier network of Flowtune's table (section 5.2), or a three-tier network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tiers {
     Two,

@@ -1,4 +1,4 @@
-//! Facebook's distributions of flow sizes: the statistics of table 1, and the curves of figure 18.
+//! Facebook's distributions of flow sizes: the statistics of Flowtune's table 1, and the curves of its figure 18.
 
 use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;

@@ -1,5 +1,5 @@
 //! Time of an iteration at the sizes of Flowtune's table (section 5.2), on one and on several threads, and for a
-//! scalar loop. It is wall-clock time of this machine, on which nothing else should run.
+//! scalar loop. Times are wall-clock times of this machine, on which nothing else should run.
 
 use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::json;
@@ -20,12 +20,12 @@ const SETTINGS: &[&str] = &["seconds", "threads", "rows"];
 const FASTPASS: f64 = 2.2 / 8.0;
 /// Longest iteration in the paper's table, us.
 const LONGEST_US: f64 = 30.71;
-/// Steps per measurement of time if threads are started for each.
+/// Steps per measurement of time with threads. The threads start anew for each measurement.
 const STEPS: usize = 100;
 /// Groups of racks: 4 FlowBlocks, as in the paper's first row.
 const GROUPS: usize = 2;
 
-/// Times of one row, us.
+/// Times of an iteration for one row of the table, us.
 struct Times {
     single: f64,
     double: f64,
@@ -98,7 +98,8 @@ pub(super) fn name(row: usize) -> String {
     format!("{nodes}/{flows}")
 }
 
-/// The fraction of an iteration on two threads, percent, that a single thread without FlowBlocks does not need.
+/// The fraction of an iteration on two threads, percent, that is communication: processor time beyond that of a
+/// single thread without FlowBlocks (Flowtune's blocks of flows).
 pub(super) fn communication(row: usize, seed: u64, seconds: f64) -> Result<f64, InputError> {
     let (nodes, flows) = TwoTiers::TABLE[row];
     let row = Row::new(nodes, flows, seed)?;
@@ -167,7 +168,7 @@ impl Row {
     }
 }
 
-/// Shortest time of a call of `what` within this many seconds, us.
+/// Shortest time of a call of `what`, us, over calls during `seconds`.
 fn best_us(seconds: f64, mut what: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     let start = Instant::now();

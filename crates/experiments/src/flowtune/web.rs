@@ -1,8 +1,8 @@
-//! Optimizers under a stream of flows (section 5.4), for figures 16 and 17: Poisson arrivals with the sizes of the
-//! web workload, and an iteration every 10 us. Only the optimizer is simulated: no messages, no packets.
+//! Optimizers under a stream of flows (section 5.4), for Flowtune's figures 16 and 17: Poisson arrivals with the
+//! sizes of the web workload, and an iteration every 10 us. Only the optimizer is simulated: no messages, no packets.
 //!
-//! A flow is active from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next
-//! one. It ends at the iteration after its last byte.
+//! A flow is active from the first iteration after its arrival. Until the next iteration it sends at its rate after
+//! F-NORM, Flowtune's normalization per flow. It ends at the first iteration after its last byte.
 
 use super::Fabric;
 use crate::Context;
@@ -15,19 +15,19 @@ use subak_solve::{SolveOptions, Utility, maximize_from};
 
 pub(super) const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 pub(super) const HOST_BPS: f64 = 10e9;
-/// Section 5.3: "an iteration every 10 us".
+/// Flowtune, section 5.3: "an iteration every 10 us".
 const INTERVAL_US: f64 = 10.0;
-/// Section 5.3: "experiments have gamma = 0.4".
+/// Flowtune, section 5.3: "experiments have gamma = 0.4".
 pub(super) const GAMMA: f64 = 0.4;
 
-/// `steps`, `warmup`: intervals, and those not measured; `every`: intervals between comparisons with the optimum;
-/// `gradient_gamma`: step size of Gradient; `interval_us`: interval, us; `steps_each`: optimizer steps per interval;
-/// `most_lines`: largest rate before normalization, in line rates; `passes`: passes of F-NORM; `bounded`: 1 if NED's
-/// prices fall to a quarter at most in a step.
+/// `steps`: number of intervals; `warmup`: number of these, at the start, that are not measured; `every`: intervals
+/// between comparisons with the optimum; `gradient_gamma`: step size of Gradient; `interval_us`: interval, us;
+/// `steps_each`: optimizer steps per interval; `most_lines`: largest rate before normalization, in line rates;
+/// `passes`: passes of F-NORM; `bounded`: 1 if NED's prices fall to a quarter at most in a step.
 pub(super) const SETTINGS: &[&str] =
     &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each", "most_lines", "passes", "bounded"];
 
-/// An optimizer of figure 16.
+/// An optimizer of Flowtune's figure 16.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Optimizer {
     pub name: &'static str,
@@ -83,11 +83,13 @@ impl Timing {
 /// Result of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ran {
-    /// Over-allocation without normalization, Gb/s summed over links: mean and maximum over the iterations.
+    /// Over-allocation without normalization, Gb/s summed over links: mean over the iterations.
     pub over_gbps: f64,
+    /// Over-allocation without normalization, Gb/s summed over links: maximum over the iterations.
     pub most_over_gbps: f64,
-    /// Throughput with F-NORM and with U-NORM relative to the optimum, percent, mean over the comparisons.
+    /// Throughput with F-NORM relative to the optimum, percent, mean over the comparisons.
     pub flow: f64,
+    /// Throughput with U-NORM relative to the optimum, percent, mean over the comparisons.
     pub uniform: f64,
     /// Largest relative overload of a link by F-NORM's rates, over all iterations.
     pub overload: f64,
@@ -157,7 +159,7 @@ pub(super) fn run(job: &WebJob) -> Result<Ran, InputError> {
     }
 }
 
-/// Section 5.3: four spines, nine racks of 16 servers at 10 Gb/s, full bisection.
+/// Flowtune, section 5.3: four spines, nine racks of 16 servers at 10 Gb/s, full bisection.
 pub(super) fn topology() -> Value {
     json!({"kind": "leaf-spine", "leaves": 9, "hosts_per_leaf": 16, "spines": 4, "host_rate": HOST_BPS,
         "spine_rate": 40e9})

@@ -52,8 +52,9 @@ struct Ran {
     touched: Option<u64>,
     /// First step with the largest error within a millionth.
     exact: Option<u64>,
-    /// For a run that does not converge: largest error in the last steps, and period of the cycle.
+    /// For a run that does not converge: largest relative error in the last [`END`] steps.
     off_by: Option<f64>,
+    /// For a run that does not converge: period of the cycle, steps.
     period: Option<usize>,
     /// Largest ratio of the optimal rates of two flows on one saturated link.
     spread: f64,
@@ -203,8 +204,8 @@ fn row((job, ran): &(XwiJob, Ran)) -> Value {
     json!([job.alpha, job.network, ran.settled, ran.touched, ran.exact, ran.off_by, ran.period, ran.spread])
 }
 
-/// Text: number of networks that never converge with the paper's average, the first of them, and their distances from
-/// the optimum.
+/// Text: number of networks with this `alpha` that did not converge, the first of them, and their distances from the
+/// optimum.
 fn unsettled(runs: &[(XwiJob, Ran)], alpha: f64) -> String {
     let cycles: Vec<&(XwiJob, Ran)> =
         runs.iter().filter(|(job, ran)| job.alpha == alpha && ran.settled.is_none()).collect();

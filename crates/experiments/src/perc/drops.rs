@@ -1,4 +1,4 @@
-//! Section 4.3.3, "Robustness to control packet drops": s-PERC* on a full mesh of ten switches.
+//! Section 4.3.3 of the PERC thesis, "Robustness to control packet drops": s-PERC* on a full mesh of ten switches.
 //!
 //! Ten switches have 90 directed links; the text says 100. The text's RTO_ctrl is 360 us, less than the two rounds of
 //! 200 us that section 4.1 requires; here it is 400 us.
@@ -13,7 +13,7 @@ use subak_rounds::{Bound, RoundsPlan, Setup, Wire, run};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-drops", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
-/// `flows`; `rounds`: rounds in which messages are lost; `rto_us`: RTO of the sources, us.
+/// `flows`: number of flows; `rounds`: rounds in which messages are lost; `rto_us`: RTO of the sources, us.
 const SETTINGS: &[&str] = &["flows", "rounds", "rto_us"];
 const SWITCHES: usize = 10;
 /// Links per flow: with 10 us per link the RTT is 160 us, and a round of 200 us is about 1.2 RTTs.

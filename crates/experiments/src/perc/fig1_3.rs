@@ -1,4 +1,5 @@
-//! Figure 1.3 and section 1.4: flows A, B and C arrive one by one on a chain of 70, 30 and 10 Gb/s.
+//! Figure 1.3 and section 1.4 of the PERC thesis: flows A, B and C arrive one by one on a chain of 70, 30 and 10
+//! Gb/s.
 
 use crate::{Context, ExperimentInfo, ExperimentKind};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use subak_schemes::{Visitor, with_scheme};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-fig1.3", kind: ExperimentKind::Rounds, settings: &[], compute };
 
-/// Delay of each flow's own first link, ns. The other links have none, so that all RTTs are equal.
+/// RTT of every flow, ns. Half of the RTT is the delay of the flow's own first link; the other links have no delay.
 const RTT_NS: Ns = 20_000;
 /// Time between arrivals, RTTs.
 const GAP_RTTS: u64 = 20;
@@ -67,7 +68,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Reports the rates assigned to each flow after each arrival, and the RTT of each assignment.
+/// Reports the rates assigned to each flow after each arrival, and the number of RTTs from the arrival.
 fn told(context: &mut Context, scheme: &str, rates: &Rates) {
     let mut rows = Vec::new();
     for (event, arriving) in FLOWS.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Figure 2.3: the updates of Fair, one by one.
+//! Figure 2.3 of the PERC thesis: the updates of the scheme Fair, one by one.
 
 use super::traces::{B20, B30, W12, W30, replay};
 use crate::{Context, ExperimentInfo, ExperimentKind};

@@ -1,4 +1,4 @@
-//! Figure 3.2: the updates of n-PERC, one by one.
+//! Figure 3.2 of the PERC thesis: the updates of the scheme n-PERC, one by one.
 
 use super::traces::{THREE_ROUNDS, replay};
 use crate::{Context, ExperimentInfo, ExperimentKind};

@@ -1,4 +1,4 @@
-//! Figure 3.4: the updates of s-PERC, one by one.
+//! Figure 3.4 of the PERC thesis: the updates of the scheme s-PERC, one by one.
 
 use super::traces::{THREE_ROUNDS, replay};
 use crate::{Context, ExperimentInfo, ExperimentKind};

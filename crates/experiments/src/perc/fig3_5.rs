@@ -1,4 +1,5 @@
-//! Figure 3.5 and section 3.3: thousands of random setups under s-PERC, weighted s-PERC, Fair and n-PERC.
+//! Figure 3.5 and section 3.3 of the PERC thesis: thousands of random setups under s-PERC, weighted s-PERC, Fair and
+//! n-PERC.
 
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::{Value, json};
@@ -8,8 +9,8 @@ use subak_rounds::{Bound, CapacityDraw, ConvergeOutcome, Degree, Random, RoundsP
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-fig3.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
 
-/// `large`: links and flows of the large setups; `n_perc`: setups under n-PERC; `every`: the picture shows one update
-/// of this many.
+/// `large`: number of links and of flows in the large setups; `n_perc`: number of setups under n-PERC; `every`: the
+/// plot shows one in this many updates.
 const SETTINGS: &[&str] = &["large", "n_perc", "every"];
 
 /// One setup under one scheme.
@@ -59,12 +60,13 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Setups that alternate P, equal and mixed capacities, updates in both directions or forward only, and weights of 1,
-/// 1 to 16, 1 to 1000.
+/// Setups that alternate the links per flow P, equal and mixed capacities, updates in both directions or forward
+/// only, and weights of 1, 1 to 16, 1 to 1000.
 fn jobs(count: usize, large: usize, seed: u64) -> Vec<DropsJob> {
     let job = |k: usize| {
         let size = if k % 24 == 23 { large } else { 100 };
-        // Only one in four large setups has the longest paths: they cost a hundred times the others.
+        // Large setups alternate P too, so that few of them have the longest paths: these cost a hundred times the
+        // others.
         let hops = P[(k + k / 24) % P.len()];
         let turn = k / P.len();
         DropsJob {

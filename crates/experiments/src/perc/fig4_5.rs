@@ -1,8 +1,8 @@
-//! Figure 4.5: s-PERC* with division by look-up tables.
+//! Figure 4.5 of the PERC thesis: s-PERC* with division by look-up tables.
 //!
 //! Eight to twelve fully connected switches (56 to 132 links), with 20 flows per link on average (140 to 264 flows of
-//! 8 to 10 links each), for 1000 RTTs. The convergence time is the first from which each flow's rate stays within T%
-//! of the exact one. It must be at least 200 RTTs before the end.
+//! 8 to 10 links each), for 1000 RTTs. The convergence time is the first time from which each flow's rate stays
+//! within T% of the exact one. The convergence time must be at least 200 RTTs before the end.
 
 use crate::{Context, ExperimentInfo, ExperimentKind, finite, quantile};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Rounds of s-PERC and of Fair on the same random setups (the paper's abstract).
+//! Rounds of s-PERC and of Fair on the same random setups (abstract of the s-PERC paper).
 
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Figures 2.3, 3.2 and 3.4: two flows over three links, with every number of each update in the order of the figure.
+//! Figures 2.3, 3.2 and 3.4 of the PERC thesis: two flows over three links, with every number of each update in the
+//! order of the figure.
 
 use crate::Context;
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ fn case() -> Result<Case, InputError> {
     Ok(Case { network, flows, policy: Policy::MaxMin })
 }
 
-/// Replays the updates in `order`. A row has e, b and a in Gb/s, then the values that `more` names.
+/// Replays the updates in `order`. A row has e, b and a of the thesis in Gb/s, then the values that `more` names.
 pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> Result<(), InputError> {
     let mut steps = Vec::new();
     for round in order {

@@ -1,4 +1,5 @@
-//! Figures 2.4 and 3.6 to 3.8: the partitions, precedence graphs and freeze iterations of WF1, WF2 and water-filling.
+//! Figures 2.4 and 3.6 to 3.8 of the PERC thesis: the partitions, precedence graphs and freeze iterations of WF1, WF2
+//! and water-filling.
 //!
 //! The figures show no numbers: capacities and paths are chosen to give the rates in the text.
 
@@ -11,12 +12,12 @@ use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-wfk", kind: crate::ExperimentKind::Solver, settings: &[], compute };
 
-/// An edge: precedent link, kind, dependent link, and medium link.
+/// An edge: precedent link, kind, dependent link, and the medium link of an indirect edge.
 type Edge = (u32, EdgeKind, u32, Option<u32>);
 
 /// An example network. Links are numbered from 1.
 struct Figure {
-    /// Prefix of its result keys.
+    /// Prefix of the network's keys in the results.
     key: &'static str,
     name: &'static str,
     /// Capacity of each link, Gb/s.

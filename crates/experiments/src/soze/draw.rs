@@ -1,11 +1,11 @@
-//! Random networks of 100 Gb/s links with flows of weights 1 to 16.
+//! Random networks for experiments on Soze: 100 Gb/s links, and flows of weights 1 to 16.
 
 use subak_core::backend::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{Case, Flow, Flows, IdVec, InputError, LinkId, Network, NodeKind, Policy};
 use subak_solve::{SolveOptions, solve};
 
-/// Packet sizes of section 5: 1000 bytes of payload, with 48 bytes of headers.
+/// Packet sizes of Soze's section 5: 1000 bytes of payload, with 48 bytes of headers.
 pub(super) const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 64 };
 const RATE_BPS: f64 = 100e9;
 

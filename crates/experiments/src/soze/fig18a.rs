@@ -1,4 +1,4 @@
-//! Figure 18a: ten flows of a coflow, with random sizes, that should end together.
+//! Soze's figure 18a: ten flows of a coflow, with random sizes, that should end together.
 
 use super::draw::SIZES;
 use crate::{Context, ExperimentInfo, ExperimentKind};
@@ -74,7 +74,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Time between the first and the last end, percent of the last.
+/// Time between the first and the last finish of a flow, percent of the last.
 fn difference(ends_ms: &[f64]) -> f64 {
     let last = crate::largest(ends_ms);
     let first = ends_ms.iter().copied().fold(f64::INFINITY, f64::min);
@@ -98,8 +98,8 @@ fn connections(sizes_gb: &[f64], way: Way) -> Vec<Connection> {
     }
 }
 
-/// The flows in order of size, assigned to four queues of similar sizes: queue q serves the connections q, q + 4, q +
-/// 8.
+/// The flows in order of size, divided among four queues so that each queue has flows of similar size. Queue q serves
+/// the connections q, q + 4, q + 8.
 fn packed(sizes_gb: &[f64]) -> Vec<Connection> {
     let mut order: Vec<usize> = (0..sizes_gb.len()).collect();
     order.sort_by(|&a, &b| sizes_gb[b].total_cmp(&sizes_gb[a]));
@@ -117,7 +117,7 @@ fn packed(sizes_gb: &[f64]) -> Vec<Connection> {
     all.map(|(flow, queue)| Connection { flow, share: 1.0, weight: weight(queue) }).collect()
 }
 
-/// Ends of the coflow's flows, ms.
+/// Finish times of the coflow's flows, ms; infinite for a flow that did not finish.
 fn run(seed: u64, scheme: &str, way: Way, scale: f64) -> Result<Vec<f64>, InputError> {
     let mut rng = Stream::new(seed, "soze coflow");
     let sizes_gb: Vec<f64> = (0..FLOWS).map(|_| 1.0 + 2.0 * rng.unit()).collect();

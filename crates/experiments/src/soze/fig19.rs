@@ -1,5 +1,5 @@
-//! Figure 19: convergence time by size of a fat-tree and by number of flows, and the time of exact water-filling on
-//! the same problem.
+//! Soze's figure 19: convergence time by size of a fat-tree and by number of flows, and the time of exact
+//! water-filling on the same problem.
 
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
@@ -24,8 +24,9 @@ const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "packet_flows", "f
 const WITHIN: f64 = 0.03;
 /// Fraction of the flows that must be within the tolerance.
 const SHARE: f64 = 0.95;
-/// Length of a run, RTTs; and the number of last RTTs in which the criterion must be met.
+/// Largest length of a run, RTTs.
 const LIMIT: usize = 200;
+/// Dwell time of convergence, RTTs.
 const HELD: usize = 50;
 
 /// What is simulated.
@@ -165,7 +166,7 @@ fn tell(context: &mut Context, all: &[(Fig19Job, Fig19Result)]) {
     }
 }
 
-/// A fat-tree as in section 5, with flows of weights 1 to 4 between random hosts.
+/// A fat-tree as in Soze's section 5, with flows of weights 1 to 4 between random hosts.
 fn draw(job: &Fig19Job) -> Result<(Setup, Vec<u64>), InputError> {
     let told = json!({"kind": "fat-tree", "k": job.ports, "rate": "100Gbps", "link_delay": "1us"});
     let (network, _) = generate::network(&told)?;
@@ -204,7 +205,7 @@ fn run(job: &Fig19Job) -> Result<Fig19Result, InputError> {
     Ok(seen)
 }
 
-/// Fraction of links for data if 64-byte ACKs of 1048-byte packets cross it.
+/// Fraction of a link for data if 64-byte ACKs of 1048-byte packets cross the link too.
 const IN_PACKETS: f64 = 0.92;
 
 fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> Fig19Result {

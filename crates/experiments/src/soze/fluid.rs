@@ -1,8 +1,8 @@
 //! Soze on virtual queues as a fluid: the recurrence of its senders and links, without packets.
 //!
 //! A time step is a quarter of the largest base RTT. A step sums the rates at each link and updates virtual and real
-//! queues. It then updates each rate by the path's largest signal of one base RTT before. Target function, update
-//! function and the links' logic are those of the packet simulation.
+//! queues. The step then updates each rate by the path's largest signal of one base RTT before. Target function,
+//! update function and the links' logic are those of the packet simulation.
 
 use super::draw::Setup;
 use subak_core::{IdVec, LinkId};
@@ -33,11 +33,11 @@ struct FluidFlow {
     rate_bps: f64,
     least_bps: f64,
     most_bps: f64,
-    /// Base RTTs of the flow per step.
+    /// Length of a step in base RTTs of the flow.
     rtts: f64,
     /// Feedback delay in steps.
     lag: usize,
-    /// Range of its links in `path_links`.
+    /// Range of the flow's links in `path_links`.
     path: std::ops::Range<usize>,
 }
 
@@ -93,7 +93,7 @@ impl Fluid {
         }
         let mut told = self.told.pop_back().unwrap_or_default();
         for (l, told) in told.iter_enumerated_mut() {
-            // Traffic above the capacity queues here. It also counts at later links, so that queues are not
+            // Traffic above the capacity queues here. This traffic also counts at later links, so that queues are not
             // underestimated.
             let came = self.load_bps[l] / self.capacity_bps[l];
             let queued_ns = &mut self.queued_ns[l];

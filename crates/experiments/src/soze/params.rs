@@ -1,5 +1,5 @@
-//! Range of the parameters m and p: on the paper's recurrences, with feedback delay, and in packets on one congested
-//! link.
+//! Range of Soze's parameters m and p: on the paper's recurrences, with feedback delay, and in packets on one
+//! congested link.
 
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
@@ -12,12 +12,12 @@ use subak_schemes::soze::least_integral;
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-params", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
-/// `exponents`: number of exponents that are simulated in packets.
+/// `exponents`: number of exponents m that are simulated in packets.
 const SETTINGS: &[&str] = &["exponents"];
 
 const INSIDE: [f64; 7] = [0.01, 0.25, 0.5, 1.0, 1.5, 1.9, 1.99];
 const OUTSIDE: [f64; 5] = [0.0, 2.0, 2.01, 2.1, 3.0];
-/// Values of p, over ln(alpha / beta) RTTs, in packets. The first is the paper's 20 us.
+/// Values of p in the packet simulation, in units of ln(alpha / beta) RTTs; 0 means the paper's 20 us.
 const SCALES: [f64; 6] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0];
 const EXPONENTS: [f64; 3] = [0.25, 1.0, 1.9];
 
@@ -36,9 +36,9 @@ enum Signal {
     Wait,
     /// Queue length at the packet's departure, unfiltered.
     Backlog,
-    /// Like `Backlog`, with exact senders.
+    /// Like `Backlog`, with the value `exact` of Soze's parameter `sender`.
     Exact,
-    /// Like `Backlog`, with senders that keep a window; the other three keep a rate.
+    /// Like `Backlog`, with senders whose state is a congestion window; in the other variants it is a rate.
     Window,
 }
 

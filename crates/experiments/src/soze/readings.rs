@@ -1,4 +1,4 @@
-//! Our interpretations of unclear points of the paper: runs each alternative, and shows which ones prevent
+//! Our interpretations of unclear points of the Soze paper: runs each alternative, and shows which ones prevent
 //! convergence.
 
 use super::draw::{Hops, SIZES, Setup, exact};
@@ -7,12 +7,12 @@ use crate::Context;
 use serde_json::{Map, Value, json};
 use subak_core::InputError;
 
-/// A change of one interpretation. Text and numbers are parameter values; the others depend on the network.
+/// A change of one interpretation. `Word` and `Zero` set a parameter; the other changes depend on the network.
 #[derive(Debug, Clone, Copy)]
 enum To {
     Word(&'static str, &'static str),
     Zero(&'static str),
-    /// alpha of 100 Gb/s, and beta of the smallest exact rate/weight.
+    /// alpha of 100 Gb/s, and beta equal to the smallest exact rate per unit of weight.
     Scenario,
     /// Initial rates that exactly fill the link.
     Start,

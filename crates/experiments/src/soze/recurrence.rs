@@ -27,7 +27,7 @@ pub(super) fn comes_together(m: f64) -> bool {
 }
 
 /// Lemma 3.2 (equations 28 and 29): whether the delay converges from an error of 1%, and whether it does so without
-/// overshooting. p is a multiple of dt ln(alpha / beta).
+/// overshooting. p is in units of dt ln(alpha / beta), with dt the time between updates.
 pub(super) fn delay_settles(p: f64) -> (bool, bool) {
     let (dt_ns, load) = (1e3, 100.0 / 100e9);
     let target = target(p * dt_ns * 1000f64.ln());
@@ -45,8 +45,8 @@ pub(super) fn delay_settles(p: f64) -> (bool, bool) {
     (last < 1e-3 * first, one_side)
 }
 
-/// Whether rates on one link converge from an error of 1% if senders receive the delay an RTT later. p is a multiple
-/// of ln(alpha / beta) RTTs; the time step is a fiftieth of an RTT.
+/// Whether rates on one link converge from an error of 1% if senders receive the delay an RTT later. p is in units of
+/// ln(alpha / beta) RTTs; the time step is a fiftieth of an RTT.
 pub(super) fn delayed_settles(p: f64, m: f64) -> bool {
     const STEPS: usize = 50;
     let (mut share, mut delay) = (0.01f64, vec![0.0; STEPS + 1]);

@@ -29,12 +29,13 @@ const HEADROOM: f64 = 0.02;
 struct ConvergenceJob {
     hops: Hops,
     ours: bool,
-    /// Whether senders of `soze` keep a rate, not a window.
+    /// Whether the state of `soze`'s senders is a rate, not a congestion window.
     rate: bool,
     seed: u64,
 }
 
-/// Observations from a cold start, and after half of the weights have changed.
+/// Observations from a cold start, observations after half of the weights have changed, and k + p of Soze's target
+/// function, us.
 type Both = (Observations, Observations, f64);
 
 fn compute(context: &mut Context) -> Result<(), InputError> {
@@ -149,7 +150,7 @@ fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), InputError> {
     Ok((below, rates.len(), fullest.fold(0.0, f64::max)))
 }
 
-/// k + p of the scheme with these parameters, us.
+/// k + p of Soze's target function with these parameters, us.
 fn k_plus_p_us(setup: &Setup, params: &Map<String, Value>, ours: bool) -> f64 {
     if !ours {
         return 23.0;

@@ -1,4 +1,4 @@
-//! Convergence of assigned rates: averaged over 10 RTTs, within 3% of the exact ones for every flow.
+//! Criterion of convergence: every flow's assigned rate, averaged over 10 RTTs, is within 3% of the exact one.
 
 use super::draw::{Setup, exact};
 use crate::largest;
@@ -16,15 +16,18 @@ pub(super) const HELD: usize = 50;
 /// Measurements of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observations {
-    /// First RTT from which all rates stay within 3% to the end; infinite if the last sample is not within.
+    /// First RTT from which all rates stay within 3% to the end; infinite if they are not within 3% at the last
+    /// sample.
     pub(super) settled_rtts: f64,
-    /// Errors at the end: of the median flow, and the largest.
+    /// Relative error of the median flow at the end.
     pub(super) median_off: f64,
+    /// Largest relative error of a flow at the end.
     pub(super) worst_off: f64,
     /// During the dwell time: smallest ratio of load to target load over links that should be full.
     pub(super) utilization: f64,
-    /// Longest real queueing delay, us: since the start, and during the dwell time.
+    /// Longest real queueing delay since the start, us.
     pub(super) peak_us: f64,
+    /// Longest real queueing delay during the dwell time, us.
     pub(super) held_peak_us: f64,
 }
 

@@ -127,7 +127,7 @@ fn soze_by_size() {
     assert!(values["size near"].as_f64().unwrap() >= 95.0 && values["few packets near"].as_f64().unwrap() >= 95.0);
     let rtts = |key: &str| values[key]["data"][0].as_f64().unwrap();
     let (packets, fluid) = (rtts("few packets 4 rtts"), rtts("few fluid 4 rtts"));
-    // Packets are averaged over 10 round trips.
+    // Rates in packets are averaged over 10 RTTs.
     assert!(packets < fluid + 30.0 && fluid < packets + 15.0, "{packets} in packets, {fluid} as a fluid");
     let values = compute("soze-fig18a", 1, &json!({"scale": 0.0005}));
     let off = |key: &str| values[key]["data"][0].as_f64().unwrap();

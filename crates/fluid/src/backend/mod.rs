@@ -40,7 +40,7 @@ subak_core::id! {
     struct ChangeId(u32);
 }
 
-/// A timed event; variants are in processing order.
+/// A timed event; events of one time are handled in the order of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FluidEvent {
     Link(ChangeId),
@@ -65,7 +65,7 @@ struct FluidFlowState {
     size_bytes: Option<u64>,
     fluid_bytes: f64,
     sent_bytes: f64,
-    /// Time from the last byte sent at the flow's rate to the arrival of the last byte, ns.
+    /// Time from the departure of the flow's last byte to its arrival, ns.
     tail_ns: Ns,
     rtt_ns: Ns,
     finished_ns: Option<Ns>,
@@ -74,7 +74,7 @@ struct FluidFlowState {
 /// Stated properties of a scheme that determine its rates in the fluid model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stated {
-    /// The allocation it converges to.
+    /// The allocation to which the scheme converges.
     pub goal: Goal,
     /// Tolerance and convergence time.
     pub settles: Settles,
@@ -128,7 +128,7 @@ impl Fluid {
         Ok(Fluid::over(rates, Goal::Any, None, network, sizes, faults))
     }
 
-    /// A scheme with a stated convergence time; `None` if it states none or has no goal.
+    /// A scheme with a stated convergence time; `None` if the scheme states no convergence time or has no goal.
     pub fn settling(stated: Stated, network: &Network, sizes: PacketSizes, faults: &[Injected]) -> Option<Self> {
         let Stated { goal, settles, data_share } = stated;
         let rates = Rates::new(network, data_share);
@@ -169,9 +169,9 @@ impl Fluid {
         }
     }
 
-    /// Bytes on the wire that the flow sends at its rate, and the additional delay of its last packet. That packet is
-    /// stored and forwarded at line rate, even if the flow's demand is lower. The first value may therefore be slightly
-    /// below the flow's bytes on the wire. With several paths the delay is the largest.
+    /// Bytes on the wire that the flow sends at its rate, and the additional delay of its last packet, ns. That
+    /// packet is stored and forwarded at line rate, even if the flow's demand is lower. The first value may therefore
+    /// be slightly below the flow's bytes on the wire. With several paths the delay is the largest.
     fn fluid(&self, plan: &FlowPlan) -> (f64, Ns) {
         let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };
         let wire_bytes = self.sizes.wire_bytes(size) as f64;
@@ -238,7 +238,7 @@ impl Fluid {
         self.next_end_ns = self.sending.iter().map(|&f| self.end_ns(f)).min().unwrap_or(NEVER);
     }
 
-    /// Rates of the active subflows, if rates approach their goals with a lag.
+    /// Present rate of each active subflow, bit/s; empty if rates have no lag.
     fn rates_now(&self) -> Vec<(usize, f64)> {
         let Some(lag) = &self.lag else { return Vec::new() };
         let subs = self.sending.iter().flat_map(|&f| self.rates.subflows(f));
@@ -269,7 +269,7 @@ impl Fluid {
         self.lag.as_ref().map_or(0.0, |lag| self.rates.subflows(f).map(|sub| lag.gap_bps(sub)).sum())
     }
 
-    /// Weight and utility function for which the exact rates are computed.
+    /// Replaces a flow's weight and utility function by those that lead to the scheme's goal.
     fn aim(&self, weight: f64, utility: Option<Arc<Utility>>) -> (f64, Option<Arc<Utility>>) {
         match self.goal {
             Goal::Any | Goal::Own => (weight, utility),

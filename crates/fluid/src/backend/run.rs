@@ -3,7 +3,7 @@
 use super::{Fluid, FluidEvent, FluidFlowState, FluidState};
 use std::cmp::Reverse;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, Route};
+use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, NOT_YET, Route};
 use subak_core::idle::acknowledgement_ns;
 use subak_core::{FlowId, LinkId, Ns, Utility};
 
@@ -52,6 +52,11 @@ impl Backend for Fluid {
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
         self.rates.set_start(flow, at_ns);
         self.events.push(Reverse((at_ns.max(self.now_ns), FluidEvent::Start(flow))));
+    }
+
+    fn change_link(&mut self, link: LinkId, change: LinkChange) {
+        self.rates.change(link, change);
+        self.stale = true;
     }
 
     fn stop_flow(&mut self, flow: FlowId) {

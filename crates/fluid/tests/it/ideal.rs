@@ -36,7 +36,8 @@ fn near(a: f64, b: f64) -> bool {
 
 #[test]
 fn the_flows_of_thesis_figure_2_1() {
-    // Links of 20, 30 and 12 Gb/s: the flow over the last two gets 12, the one over the first two the 18 left.
+    // Links of 20, 30 and 12 Gb/s: the flow over the last two gets 12 Gb/s, the one over the first two the remaining
+    // 18.
     let network = network(&[(20e9, 0), (30e9, 0), (12e9, 0)]);
     let mut sim = ideal(&network, &[]);
     sim.add(plan(&[0, 1], 0, None));
@@ -49,7 +50,7 @@ fn the_flows_of_thesis_figure_2_1() {
 
 #[test]
 fn acknowledgements_leave_the_rest_of_a_link_to_the_other_way() {
-    // Two flows in opposite directions, with acknowledgements of a tenth: x + x / 10 = C.
+    // Two flows in opposite directions whose ACKs are a tenth of their data: x + x / 10 = C.
     let network = network(&[(11e9, 0), (11e9, 0)]);
     let mut rates = Rates::new(&network, 1.0).beside_acks(0.1);
     for (there, back) in [(0, 1), (1, 0)] {
@@ -148,7 +149,7 @@ proptest! {
 
 #[test]
 fn subflows_are_pooled() {
-    // Two disjoint links for one flow, another flow on the first link: 10 and 4 in all, 7 each.
+    // One flow has two disjoint links of 10 and 4 Gb/s, another flow the first of them: each gets 7 of the 14 Gb/s.
     let network = network(&[(10e9, 0), (4e9, 0)]);
     let mut sim = ideal(&network, &[]);
     sim.add(FlowPlan { routes: vec![route(&[0]), route(&[1])], ..plan(&[], 0, None) });

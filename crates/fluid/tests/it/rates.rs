@@ -62,7 +62,7 @@ proptest! {
         let mut last = IdVec::<LinkId, f64>::from(capacities);
         let mut down = IdVec::<LinkId, bool>::filled(false, LINKS);
         plans.iter().for_each(|p| stepwise.add(p));
-        // Flows come one by one; links change, one goes down for good.
+        // Flows start one by one; links change, and one stays down.
         for f in FlowId::first(plans.len()) {
             live.push(f);
             if let Some(&(l, capacity_bps, fails)) = changes.get(f.index()) {

@@ -52,7 +52,7 @@ fn a_rate_rises_from_nothing_by_the_time_constant() {
         sim.run_until(at_ns);
         assert!((gbps(&sim, FlowId(0)) / 12.0 - want).abs() < 1e-9, "{} at {at_ns}", gbps(&sim, FlowId(0)));
     }
-    // The bytes are the area below: C (t - T (1 - e^(-t/T))).
+    // The bytes are the integral of the rate: C (t - T (1 - e^(-t/T))).
     let want = 12e9 / 8.0 * (300e-6 - 100e-6 * (1.0 - (-3.0f64).exp()));
     assert!((sim.flow(FlowId(0)).received_wire_bytes as f64 - want).abs() < 2.0);
 }
@@ -99,7 +99,7 @@ fn a_flow_ends_when_its_bytes_are_sent() {
     let mut sim = fluid(Goal::MaxMin, &one_link(), &[]);
     let flow = sim.add(plan(&[0], 0, Some(1_450_000)));
     sim.run_until_done(Ns::MAX);
-    // 1.5 MB are 1 ms at full rate; t - T (1 - e^(-t/T)) = 1 ms has t = 1.1 ms but for 1.7 ns.
+    // 1.5 MB are 1 ms at full rate; t - T (1 - e^(-t/T)) = 1 ms is solved by t = 1.1 ms, to within 1.7 ns.
     let fct_ns = sim.flow(flow).finished_ns.unwrap() as f64;
     assert!((fct_ns - 1_100_000.0 - 9000.0).abs() < 5.0, "{fct_ns}");
     assert_eq!(sim.flow(flow).received_bytes, 1_450_000);

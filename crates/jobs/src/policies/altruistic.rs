@@ -1,7 +1,6 @@
 //! Altruism (Soze, section 5.1.4). At each sample, a transfer that would end before its job's critical path reduces
 //! its weight until both would end together. Its weight is at most 1. The job does not end later, and other jobs may
-//! end earlier. On a link shared with a transfer of weight 1, a weight of 1/3 gives the quarter of the paper's figure
-//! 9.
+//! end earlier. Beside a transfer of weight 1, a weight of 1/3 is a quarter of the link, as in the paper's figure 9.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};

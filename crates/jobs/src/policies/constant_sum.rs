@@ -1,6 +1,6 @@
 //! Constant sum (Soze, section 5.1.3). At each sample the weights are proportional to the remaining bytes of each
 //! transfer, so that transfers over one bottleneck end together. Their sum is constant, so that other jobs keep their
-//! share. Before the first sample all weights are equal: in the paper's example they are set in the middle of the
+//! share. Before the first sample all weights are equal: the paper's example sets weights only in the middle of the
 //! run.
 
 use super::About;

@@ -1,4 +1,4 @@
-//! Equal weights, as in fair sharing. With a budget it is the simplest policy that respects it.
+//! Equal weights, as in fair sharing. With a budget, it is the simplest policy within that budget.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};

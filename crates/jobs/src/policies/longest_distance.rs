@@ -1,6 +1,6 @@
 //! Longest distance (Soze, section 5.1.6): the weight is proportional to the longest path from the transfer to the
-//! end of the job, at line rate, itself included. The paper gives no unit for the distance; here it is time, so that
-//! computations count.
+//! end of the job, at line rate, the transfer included. The paper gives no unit for the distance; here it is time, so
+//! that computations count.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};

@@ -10,13 +10,13 @@ use subak_core::{InputError, InputErrors};
 /// Metadata of a policy: name, description, parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
-    /// Name.
+    /// Name of the policy.
     pub name: &'static str,
-    /// Description.
+    /// Description of the policy.
     pub about: &'static str,
     /// Paper and section.
     pub paper: &'static str,
-    /// Keys of its numeric parameters; an unset parameter without default is passed as 0.
+    /// Keys of the policy's numeric parameters; an unset parameter without default is passed as 0.
     pub params: &'static [Key],
 }
 

@@ -1,6 +1,6 @@
-//! Stragglers (Soze, section 5.1.2). At each sample, every transfer of a job is compared with the one that would
-//! end first. The weight of a later transfer grows in proportion to the delay, and shrinks again once the transfer is
-//! early. It is never below 1. The paper does not say by how much a weight grows.
+//! Stragglers (Soze, section 5.1.2). At each sample, every transfer of a job is compared with the one that would end
+//! first. The weight of a later transfer grows in proportion to the delay, and shrinks again once the transfer is
+//! early. The weight is never below 1. The paper does not say by how much a weight grows.
 
 use super::About;
 use crate::{JobStatus, Sum, WeightPolicy};

@@ -10,29 +10,29 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// The difference of two runs.
+/// Result of the comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// Whether the results are the same, byte for byte.
+    /// Whether the results tables are equal byte for byte.
     pub identical: bool,
-    /// Schemes and values in both runs, in the order of the first.
+    /// Pairs of scheme and axis values that both runs have, in the order of the first run.
     pub rows: Vec<Pair>,
-    /// Schemes and values only in the first run.
+    /// Pairs of scheme and axis values that only the first run has.
     pub only_first: Vec<RowKey>,
-    /// Schemes and values only in the second run.
+    /// Pairs of scheme and axis values that only the second run has.
     pub only_second: Vec<RowKey>,
 }
 
-/// A scheme at one choice of the axes' values.
+/// A scheme at one sweep point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RowKey {
     /// Label of the scheme.
     pub scheme: String,
-    /// The value of each axis.
+    /// Value of each axis (swept key).
     pub axes: BTreeMap<String, Value>,
 }
 
-/// A scheme in both runs.
+/// A scheme at one sweep point, in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
     /// Scheme and axis values.
@@ -45,19 +45,19 @@ pub struct Pair {
 /// One metric in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// Its name, the unit in the name.
+    /// Name of the metric, unit included.
     pub name: String,
-    /// Value in the first run.
+    /// Mean in the first run.
     pub first: Stat,
-    /// Value in the second run.
+    /// Mean in the second run.
     pub second: Stat,
-    /// Second over first; `None` if only the first is 0.
+    /// Mean of the second run over mean of the first; 1 if both are equal, `None` if only the first is 0.
     pub ratio: Option<f64>,
-    /// Mean of second minus first over common seeds, paired by seed; `None` without common seeds.
+    /// Mean over common seeds of the second run's value minus the first's; `None` without common seeds.
     pub difference: Option<Stat>,
     /// p-value of the paired t-test; `None` below two common seeds.
     pub p_value: Option<f64>,
-    /// Whether `p_value` is below 0.05.
+    /// Whether `p_value` is below 0.05; `None` without `p_value`.
     pub distinct: Option<bool>,
 }
 
@@ -98,7 +98,7 @@ fn compare(first: &SummaryRow, second: &SummaryRow) -> Vec<Compared> {
     first.metrics.iter().filter_map(one).collect()
 }
 
-/// Second minus first for each common seed.
+/// Value of metric `name` in the second row minus that in the first, for each seed that both have.
 fn paired(first: &SummaryRow, second: &SummaryRow, name: &str) -> Vec<f64> {
     let value = |measured: &Measured| measured.iter().find(|m| m.0 == name).and_then(|m| m.1);
     let of_seed = |wanted: u64| second.runs.iter().find(|(seed, _)| *seed == wanted).and_then(|(_, m)| value(m));

@@ -9,11 +9,11 @@ use std::path::Path;
 use subak_core::InputError;
 use subak_core::document::unknown_word;
 
-/// Rows of a table of their own.
+/// The kind of row that selects recorded packets. They are in separate tables.
 const PACKET: &str = "packet";
 
-/// Writes the results in `dir` as CSV, all rows or those of one kind; returns the number of rows. Recorded packets, which have
-/// tables of their own, are the kind "packet".
+/// Writes the results in `dir` as CSV: rows of `kind`, by default all rows of the results table. Returns the number of
+/// rows. Recorded packets are the kind "packet".
 pub fn export(dir: &Path, kind: Option<&str>, out: impl Write) -> Result<u64, Error> {
     let mut sheet = Sheet { writer: csv::Writer::from_writer(out), headed: false, rows: 0 };
     match kind {
@@ -43,7 +43,8 @@ struct Sheet<W: Write> {
 }
 
 impl<W: Write> Sheet<W> {
-    /// Writes the rows for which `wanted` returns true, each after `trial` if that is no column.
+    /// Writes the rows for which `wanted` returns true. `trial`: first value of each row, for a table without that
+    /// column.
     fn add(&mut self, batch: &RecordBatch, trial: Option<&str>, wanted: impl Fn(usize) -> bool) -> Result<(), Error> {
         if !self.headed {
             self.headed = true;

@@ -1,10 +1,10 @@
-//! Measurements of a run's rows, before they are summarized.
+//! Measurements of each trial as read from the results table, before they are summarized.
 
 use crate::results::read::{flag, number, text, whole};
 use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
 
-/// Counters of a `summary` row for the comparison.
+/// Columns of a `summary` row that are metrics of the comparison.
 pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 pub(crate) const COLUMNS: &[&str] = &[
@@ -42,7 +42,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "ctl_bytes",
 ];
 
-/// A flow or a job that counts.
+/// A flow or a job that started after the warm-up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlowFact {
     pub size_bytes: u64,
@@ -50,7 +50,7 @@ pub(crate) struct FlowFact {
     pub fct_ns: Option<u64>,
     pub slowdown: Option<f64>,
     pub ideal_fct_ns: Option<u64>,
-    /// Whether the spec stopped it: then it does not count as unfinished.
+    /// Whether the spec stopped the flow. A stopped flow does not count as unfinished.
     pub stopped: bool,
 }
 
@@ -59,12 +59,13 @@ impl FlowFact {
         self.fct_ns.is_none() && !self.stopped
     }
 
-    /// FCT; of an unfinished flow, its time up to the end of the run.
+    /// FCT, ns; of an unfinished flow, the time from its start to the end of the run.
     pub fn at_least_ns(&self, end_ns: u64) -> Option<u64> {
         self.fct_ns.or_else(|| self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns)))
     }
 
-    /// Slowdown; of an unfinished flow, that at the end of the run.
+    /// Slowdown; of an unfinished flow, the time from its start to the end of the run over its ideal FCT, at least
+    /// 1.
     pub fn at_least(&self, end_ns: u64) -> Option<f64> {
         let so_far = || {
             let waited_ns = self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns))?;
@@ -74,13 +75,13 @@ impl FlowFact {
     }
 }
 
-/// Convergence after one change of the flows, by one criterion.
+/// Convergence of rates after one change of the set of flows, by one criterion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
     pub converged_ns: Option<f64>,
-    /// Distance of the rates from the optimum at the last sample.
+    /// Relative distance of the rates from the optimum at the last sample before the next change.
     pub end_error: Option<f64>,
-    /// Whether the last sample is within the tolerance.
+    /// Whether enough flows were within the tolerance at the last sample before the next change.
     pub near_at_end: bool,
 }
 
@@ -88,38 +89,39 @@ pub(crate) struct Settled {
 #[derive(Debug, Default)]
 pub(crate) struct TrialFacts {
     pub flows: Vec<FlowFact>,
-    /// Jobs that count, by name.
+    /// Jobs that started after the warm-up, with their names.
     pub jobs: Vec<(String, FlowFact)>,
-    /// Flows that never started.
+    /// Number of flows that never started.
     pub never_started: u64,
-    /// Flows that lost control messages.
+    /// Number of flows that lost control messages.
     pub ctl_lost: u64,
-    /// Bytes of control messages over each link that carried any.
+    /// Bytes of control messages over each link that carried any, by link id.
     pub ctl_bytes: Vec<(String, u64)>,
-    /// Convergence by criterion, one for each change.
+    /// For each criterion's number, the outcome after each change of the set of flows.
     pub settled: BTreeMap<u64, Vec<Settled>>,
     pub whole: BTreeMap<&'static str, f64>,
-    /// Packets dropped at full queues at any time.
+    /// Packets dropped at full queues over the whole run.
     pub dropped: u64,
     pub waits: Vec<(u64, u64)>,
-    /// Links in a deadlock of pauses, and its start.
+    /// Links in a cycle of PFC pauses, and the start of this deadlock, ns.
     pub stuck: Vec<(String, u64)>,
     pub queued: Vec<f64>,
     pub end_ns: u64,
 }
 
 impl TrialFacts {
-    /// Flows that finished.
+    /// Number of flows that completed.
     pub fn completed(&self) -> usize {
         self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
     }
 
-    /// Unfinished flows that the spec did not stop.
+    /// Number of flows that neither completed nor were stopped by the spec.
     pub fn unfinished(&self) -> usize {
         self.flows.iter().filter(|f| f.is_unfinished()).count()
     }
 
-    /// Changes after which rates counted as converged, but were out of bounds at the last sample.
+    /// Number of changes after which rates converged, but were outside the tolerance at the last sample before the
+    /// next change.
     pub fn grazes(&self) -> usize {
         self.settled.values().flatten().filter(|s| s.converged_ns.is_some() && !s.near_at_end).count()
     }

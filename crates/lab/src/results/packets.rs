@@ -1,4 +1,4 @@
-//! The table of packets of a trial, beside its other results: events of each at each link, streamed to disk.
+//! Packet table of a trial, in a file of its own: one row for each event of a packet at a link, streamed to disk.
 
 use crate::results::store;
 use crate::results::table::{columns, properties};
@@ -30,7 +30,7 @@ columns! {
     src: text,
     /// destination of the flow
     dst: text,
-    /// which of the flow's subflows
+    /// number of the subflow within its flow, from 0
     subflow: whole,
     /// kind of packet: data, ack or ctl
     packet: text,
@@ -38,7 +38,8 @@ columns! {
     way: text,
     /// priority: control, high or low
     class: text,
-    /// number of its segment, or of the segment that it ACKs, from 0; of a node's message the number of the node
+    /// number of the data packet's segment, or of the segment that the ACK acknowledges, from 0; of a node's message, the
+    /// number of the node
     segment: whole,
     /// of ACKs: first segment of the SACK block that ends with `segment`
     run_start: whole,
@@ -54,11 +55,11 @@ columns! {
     payload_bytes: whole,
     /// ECN mark, or its echo
     ecn: flag,
-    /// links crossed already
+    /// number of links that the packet has crossed
     hop: whole,
-    /// departure of the data packet from its source, or of the packet that it ACKs
+    /// time at which the source sent the data packet, or the packet that the ACK acknowledges
     sent_ns: whole,
-    /// queueing delay so far
+    /// queueing delay of the packet up to now
     waited_ns: whole,
     /// queue length, bytes; at an enqueue, without the packet itself
     queued_bytes: whole,
@@ -68,11 +69,12 @@ columns! {
     header: text,
 }
 
-/// Rows encoded at a time, and rows of a group: the number in memory.
+/// Rows encoded at a time.
 const BATCH: usize = 1 << 13;
+/// Rows of a Parquet row group, which is in memory until it is complete.
 const GROUP: usize = 1 << 17;
 
-/// Writes the packets of one trial into a file.
+/// Writer of the packet table of one trial.
 pub(crate) struct PacketTable {
     writer: ArrowWriter<BufWriter<File>>,
     schema: SchemaRef,
@@ -81,7 +83,7 @@ pub(crate) struct PacketTable {
 }
 
 impl PacketTable {
-    /// A table of packets of `trial`, over `network`.
+    /// Starts the packet table of `trial`, with the network's nodes and links as metadata.
     pub fn new(file: File, spec_hash: &str, trial: usize, network: &Network, sizes: PacketSizes) -> Result<Self> {
         let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
         let links = network.links().iter();

@@ -1,5 +1,6 @@
-//! Writer of pcapng: a section header, an interface description for each link, an enhanced packet a frame
-//! (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three kinds of block do not justify a dependency.
+//! Writer of pcapng: a section header block, an interface description block for each link, and an enhanced packet
+//! block for each frame (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three kinds of block do not justify a
+//! dependency.
 
 use std::io::{self, Write};
 
@@ -7,7 +8,7 @@ const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 const ETHERNET: u16 = 1;
-/// Options.
+/// Codes of block options.
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const NAME: u16 = 2;
@@ -15,7 +16,7 @@ const SPEED: u16 = 8;
 const RESOLUTION: u16 = 9;
 const APPLICATION: u16 = 4;
 
-/// Most bytes of an option: its length has 16 bits.
+/// Maximum length of an option's text, bytes: the length field has 16 bits.
 const MOST_TEXT: usize = 60_000;
 
 /// A capture file that is being written.
@@ -26,7 +27,7 @@ pub(crate) struct Pcapng<W: Write> {
 }
 
 impl<W: Write> Pcapng<W> {
-    /// Begins a file.
+    /// Starts a file with the section header block.
     pub fn new(out: W) -> io::Result<Self> {
         let mut file = Pcapng { out, block: Vec::new(), interfaces: 0 };
         file.block.extend(0x1A2B_3C4Du32.to_le_bytes());
@@ -38,7 +39,7 @@ impl<W: Write> Pcapng<W> {
         Ok(file)
     }
 
-    /// Describes an interface; returns its number.
+    /// Adds an interface description; returns the interface's number.
     pub fn interface(&mut self, name: &str, speed_bps: u64) -> io::Result<u32> {
         self.block.extend(ETHERNET.to_le_bytes());
         self.block.extend([0, 0]);
@@ -52,7 +53,7 @@ impl<W: Write> Pcapng<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Writes a frame of `length` bytes, of which the first are `captured`.
+    /// Writes a frame of `length` bytes, whose first bytes are `captured`.
     pub fn frame(
         &mut self,
         interface: u32,
@@ -75,7 +76,7 @@ impl<W: Write> Pcapng<W> {
         self.end(PACKET)
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -1,4 +1,4 @@
-//! Reading a results table back.
+//! Reads results tables.
 
 use crate::error::Error;
 use crate::files;
@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use subak_core::InputError;
 
-/// A directory of results: of all trials, or of those that are complete so far.
+/// A directory of results, of all trials or of those that are complete so far.
 pub(crate) struct Results {
     pub manifest: Map<String, Value>,
     tables: Vec<PathBuf>,
@@ -38,7 +38,7 @@ impl Results {
         self.manifest.get("name").and_then(Value::as_str).unwrap_or("run")
     }
 
-    /// Passes the rows to `each` in batches, in order: the named columns, or all.
+    /// Passes the rows of all tables to `each` in batches, in order. `columns`: columns to read; `None`: all.
     pub fn batches(
         &self,
         columns: Option<&[&str]>,
@@ -60,7 +60,7 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Map<String, Value>, Error> {
     }
 }
 
-/// Passes the rows of the table in `path` to `each` in batches, in order: the named columns, or all.
+/// Passes the rows of the table in `path` to `each` in batches, in order. `columns`: columns to read; `None`: all.
 pub(crate) fn table_in(
     path: &Path,
     columns: Option<&[&str]>,
@@ -83,8 +83,8 @@ pub(crate) fn table_in(
     Ok(())
 }
 
-/// Tables of complete trials. The status in the manifest may be older than the tables, where several processes run trials of
-/// one spec into `dir`.
+/// Tables of complete trials, by the manifest or by their own metadata. The manifest may be out of date if several
+/// processes run trials of the spec in `dir`.
 fn complete_trials(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
     let hash = manifest.get("spec_sha256").and_then(Value::as_str);
     let complete = |c: &Value| {
@@ -96,31 +96,31 @@ fn complete_trials(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
     manifest.get("trials").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
 }
 
-/// A column of whole numbers, if the batch has it.
+/// Function from a row to its value in an integer column; always `None` if the batch lacks the column.
 pub(crate) fn whole<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<u64> + 'a {
     let column = batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<UInt64Type>());
     move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
 }
 
-/// A column of numbers, if the batch has it.
+/// Function from a row to its value in a column of doubles; always `None` if the batch lacks the column.
 pub(crate) fn number<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<f64> + 'a {
     let column = batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<Float64Type>());
     move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
 }
 
-/// A column of texts, if the batch has it.
+/// Function from a row to its value in a text column; always `None` if the batch lacks the column.
 pub(crate) fn text<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<&'a str> + 'a {
     let column = batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
     move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
 }
 
-/// A column of flags, if the batch has it.
+/// Function from a row to its value in a Boolean column; always `None` if the batch lacks the column.
 pub(crate) fn flag<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<bool> + 'a {
     let column = batch.column_by_name(name).and_then(|c| c.as_boolean_opt());
     move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
 }
 
-/// A value as text, empty where it is null.
+/// Value in row `i` as text; empty if it is null.
 pub(crate) fn shown(column: &dyn Array, i: usize) -> String {
     if column.is_null(i) {
         String::new()

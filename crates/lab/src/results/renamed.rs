@@ -8,18 +8,18 @@ use std::sync::Arc;
 const OLD: &str = "cell";
 const NEW: &str = "trial";
 
-/// The folder of the trials of the results in `dir`.
+/// Folder of the trials' tables in the results directory `dir`, under its new or old name.
 pub(crate) fn trials(dir: &Path) -> PathBuf {
     let (new, old) = (dir.join("trials"), dir.join("cells"));
     if !new.exists() && old.exists() { old } else { new }
 }
 
-/// The former name of column `name`.
+/// Former name of column `name`, if it was renamed.
 pub(crate) fn old_column(name: &str) -> Option<&'static str> {
     (name == NEW).then_some(OLD)
 }
 
-/// The rows with the new names of columns.
+/// `batch` with the new column names.
 pub(crate) fn batch(batch: RecordBatch) -> RecordBatch {
     let schema = batch.schema();
     if schema.index_of(NEW).is_ok() || schema.index_of(OLD).is_err() {
@@ -33,7 +33,7 @@ pub(crate) fn batch(batch: RecordBatch) -> RecordBatch {
     RecordBatch::try_new(renamed, batch.columns().to_vec()).unwrap_or(batch)
 }
 
-/// The manifest with the new names of keys.
+/// The manifest with the new key names.
 pub(crate) fn manifest(told: Map<String, Value>) -> Map<String, Value> {
     if told.contains_key("trials") || !told.get("cells").is_some_and(Value::is_array) {
         return told;

@@ -1,4 +1,4 @@
-//! Networks and faults of a run in its manifest, for drawing.
+//! Descriptions of a run's networks and faults in its manifest, from which they are drawn.
 
 use crate::spec::ValidSpec;
 use crate::spec::fault::{Breakdown, CableEvent};
@@ -10,13 +10,15 @@ use std::sync::Arc;
 use subak_core::backend::{Impairment, Injected};
 use subak_core::{LinkId, NodeId, NodeKind, Ns};
 
-/// Nodes above which a network is counted, not listed.
+/// Largest number of links of a network whose nodes and links are listed; of larger networks only their numbers
+/// are given.
 const MOST_LINKS: usize = 1000;
-/// Limit of described scenarios, and of described faults of each.
+/// Largest number of scenarios that are described.
 const MOST_SCENARIOS: usize = 64;
+/// Largest number of faults described for a scenario.
 const MOST_FAULTS: usize = 200;
 
-/// Networks, each once; and for each scenario the values of the axes, its network and its faults.
+/// The different networks of a spec; and for each scenario its axis values, network and faults.
 pub(crate) fn described(spec: &ValidSpec) -> (Value, Value) {
     let mut known: Vec<&Arc<Topology>> = Vec::new();
     let mut scenarios = Vec::new();
@@ -65,7 +67,7 @@ fn network(topology: &Topology) -> Value {
     about
 }
 
-/// Faults in words with their times; `until_ns` is null for a permanent or an instantaneous fault.
+/// Text and times of each fault; `until_ns` is null for a permanent or an instantaneous fault.
 fn faults(scenario: &Scenario) -> Vec<Value> {
     let link = |l: LinkId| scenario.topology.network().links()[l].id.clone();
     let one = |fault: &Injected| match fault {
@@ -96,7 +98,7 @@ fn faults(scenario: &Scenario) -> Vec<Value> {
     scenario.faults.iter().map(one).chain(drawn).take(MOST_FAULTS).collect()
 }
 
-/// Number of links of a fault that each seed draws, with its first and last time.
+/// Description of a fault whose links each seed selects at random: number of links, start and end.
 fn drawn(some: &Breakdown) -> Value {
     let (from_ns, until_ns, what) = match some.event {
         CableEvent::Down(ref times, _) => {

@@ -3,24 +3,24 @@
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
-/// Work of the simulator.
+/// Number of events and packet-hops of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Took {
     pub events: u64,
     pub packet_hops: u64,
 }
 
-/// Seconds.
+/// Wall-clock and CPU time of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spent {
-    /// Wall-clock time.
+    /// Wall-clock time, s.
     pub wall_s: f64,
-    /// CPU time, s; `None` if the trial had several threads, and in manifests without it.
+    /// CPU time, s; `None` if the trial used several threads, or if an old manifest lacks it.
     pub cpu_s: Option<f64>,
 }
 
 impl Spent {
-    /// Clocks of the calling thread now.
+    /// Current wall-clock time, and CPU time of the calling thread.
     pub fn now() -> Self {
         let seconds = |clock| {
             let time = clock_gettime(clock);
@@ -29,19 +29,19 @@ impl Spent {
         Spent { wall_s: seconds(ClockId::Monotonic), cpu_s: Some(seconds(ClockId::ThreadCPUTime)) }
     }
 
-    /// Time spent since `begun`, on the same thread.
+    /// Time spent since `begun`, a reading of the same thread.
     pub fn since(begun: Self) -> Self {
         let now = Spent::now();
         let cpu_s = now.cpu_s.zip(begun.cpu_s).map(|(now, begun)| now - begun);
         Spent { wall_s: now.wall_s - begun.wall_s, cpu_s }
     }
 
-    /// Reads it from a manifest, if present.
+    /// Reads the times from a trial's entry in a manifest, if present.
     pub fn read(trial: &Value) -> Option<Self> {
         Some(Spent { wall_s: trial.get("wall_s")?.as_f64()?, cpu_s: trial.get("cpu_s").and_then(Value::as_f64) })
     }
 
-    /// Writes it into a trial of a manifest.
+    /// Writes the times into a trial's entry in a manifest.
     pub fn write(self, trial: &mut Map<String, Value>) {
         trial.insert("wall_s".into(), json!(self.wall_s));
         if let Some(cpu_s) = self.cpu_s {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A mean over seeds.
+/// Mean of a metric over seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Stat {
     /// The mean.
@@ -14,7 +14,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// The mean of one value for each seed; `None` if there are none.
+    /// The mean of `values`, one for each seed; `None` without values.
     pub fn over(values: &[f64]) -> Option<Stat> {
         let n = values.len();
         if n == 0 {
@@ -29,9 +29,9 @@ impl Stat {
     }
 }
 
-/// Value of Student's t with `df` degrees of freedom that is exceeded with probability `tails`, both sides together:
-/// `student(df, 0.05)` is its 0.975 quantile. `df` below 1 counts as 1, and above 10,000 as 10,000,
-/// which is within 0.01% of the normal distribution.
+/// The value that |t| exceeds with probability `tails`, for Student's t with `df` degrees of freedom: `student(df,
+/// 0.05)` is the 0.975 quantile of t. `df` is limited to 1 to 10,000; there the quantile is within 0.01% of the normal
+/// distribution's.
 pub fn student(df: usize, tails: f64) -> f64 {
     let df = df.clamp(1, 10_000);
     let mut high = 1.0;
@@ -39,7 +39,7 @@ pub fn student(df: usize, tails: f64) -> f64 {
         high *= 2.0;
     }
     let mut low = 0.0;
-    // Bisection: as many halvings as a double has bits, and a few.
+    // Bisection: 60 halvings exceed the 53 bits of a double's significand.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         match two_tails(middle, df) > tails {
@@ -50,8 +50,7 @@ pub fn student(df: usize, tails: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Two-sided p-value of the paired t-test on `differences`.
-/// `None` below two differences.
+/// Two-sided p-value of the paired t-test on `differences`; `None` for fewer than two.
 pub fn paired_p(differences: &[f64]) -> Option<f64> {
     let stat = Stat::over(differences)?;
     let error = stat.ci95? / student(differences.len() - 1, 0.05);
@@ -61,11 +60,12 @@ pub fn paired_p(differences: &[f64]) -> Option<f64> {
     Some(two_tails((stat.mean / error).abs(), differences.len() - 1))
 }
 
-/// The probability beyond `t` on either side of Student's t with `df` degrees of freedom (Abramowitz and Stegun 26.7.3, 4).
+/// Probability that |T| exceeds `t`, for Student's T with `df` degrees of freedom (Abramowitz and Stegun, 26.7.3 and
+/// 26.7.4).
 fn two_tails(t: f64, df: usize) -> f64 {
     let angle = libm::atan(t / (df as f64).sqrt());
     let (sin, cos) = (libm::sin(angle), libm::cos(angle));
-    // Terms of cos^k for k of the parity of `df`, below it.
+    // The sum has a term in cos^k for each k below `df` that is odd or even as `df` is.
     let first = df % 2;
     let (mut term, mut sum) = (if first == 1 { cos } else { 1.0 }, 0.0);
     let mut power = first;
@@ -81,7 +81,7 @@ fn two_tails(t: f64, df: usize) -> f64 {
     (1.0 - inside).clamp(0.0, 1.0)
 }
 
-/// The quantile `q` of `sorted`, linear between neighbours; `None` if there are no values.
+/// The quantile `q` of `sorted`, interpolated linearly; `None` without values.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let at = q * last as f64;
@@ -90,7 +90,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64))
 }
 
-/// The quantile `q` of a histogram of `(upper edge, count)`: the edge of the bin in which it falls.
+/// The quantile `q` of a histogram of `(upper edge, count)`: the upper edge of its bin.
 pub fn quantile_of_bins(bins: &[(u64, u64)], q: f64) -> Option<f64> {
     let total: u64 = bins.iter().map(|b| b.1).sum();
     let wanted = ((q * total as f64).ceil() as u64).max(1);

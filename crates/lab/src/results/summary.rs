@@ -1,4 +1,4 @@
-//! The comparison: for each scheme at each value of the axes, its metrics over the seeds.
+//! Comparison of schemes: for each scheme at each sweep point, the mean of its metrics over the seeds.
 
 use crate::error::Error;
 use crate::results::facts::{COLUMNS, FlowFact, Settled, TrialFacts, WHOLE, collect};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Lower edges of the size bins, bytes; the last has no upper edge.
+/// Lower edges of the bins of flow sizes, bytes; the last bin has no upper edge.
 pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// The comparison of a run's schemes.
@@ -18,52 +18,52 @@ pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
 pub struct Summary {
     /// The spec's name.
     pub name: String,
-    /// Keys that were swept over.
+    /// Swept keys.
     pub axes: Vec<String>,
-    /// One for each scheme and choice of values, in the order of the trials.
+    /// One row for each scheme at each sweep point, in the order of the trials.
     pub rows: Vec<SummaryRow>,
 }
 
-/// A scheme at one choice of the axes' values.
+/// A scheme at one sweep point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SummaryRow {
     /// Label of the scheme.
     pub scheme: String,
-    /// The value of each axis.
+    /// Value of each axis (swept key).
     pub axes: BTreeMap<String, Value>,
     /// Number of runs summarized.
     pub seeds: usize,
-    /// Metrics by name, the unit in the name; those without a measured value are omitted.
+    /// Metrics by name, unit included; metrics without a value are omitted.
     #[serde(serialize_with = "as_map")]
     pub metrics: Vec<(&'static str, Stat)>,
-    /// Completion by size of flow.
+    /// Metrics of flows by range of sizes.
     pub sizes: Vec<SizeBin>,
-    /// Each job's completion by its name; empty without jobs, and where there are more than 20.
+    /// Metrics of each job by its name; empty without jobs, and with more than 20 jobs.
     pub jobs: Vec<JobRow>,
-    /// Convergence by each criterion of the spec.
+    /// Metrics of convergence for each criterion of the spec.
     pub convergence: Vec<CriterionRow>,
     /// The metrics of each run by its seed.
     #[serde(skip)]
     pub(crate) runs: Vec<(u64, Measured)>,
 }
 
-/// Limit of jobs that are listed individually.
+/// Largest number of jobs that are listed individually.
 pub const MOST_JOBS: usize = 20;
 
-/// One job over the seeds.
+/// Metrics of one job over the seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobRow {
-    /// Its name.
+    /// Name of the job.
     pub id: String,
     /// Metrics by name.
     #[serde(serialize_with = "as_map")]
     pub metrics: Vec<(&'static str, Stat)>,
 }
 
-/// Convergence by one criterion. Different criteria are never averaged.
+/// Metrics of convergence by one criterion. They are never averaged over different criteria.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CriterionRow {
-    /// Number of the spec's criterion, from 0.
+    /// Index of the criterion in the spec, from 0.
     pub criterion: u64,
     /// Metrics by name.
     #[serde(serialize_with = "as_map")]
@@ -73,7 +73,7 @@ pub struct CriterionRow {
 /// The metrics of one run.
 pub(crate) type Measured = Vec<(&'static str, Option<f64>)>;
 
-/// Flows of a range of sizes.
+/// Metrics of the flows in a range of sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeBin {
     /// Lower bound, bytes, exclusive.
@@ -93,15 +93,15 @@ fn as_map<S: Serializer>(metrics: &[(&'static str, Stat)], serializer: S) -> Res
     map.end()
 }
 
-/// A scheme at one choice of the axes' values, and its runs by the number of their trials.
+/// A scheme at one sweep point, and its runs, each with its trial number.
 pub(crate) struct Group {
     pub row: SummaryRow,
-    /// Metrics of each run.
+    /// Seed of each run.
     seeds: Vec<u64>,
     pub runs: Vec<(u64, TrialFacts)>,
 }
 
-/// Reads the results in `dir` and compares its schemes.
+/// Reads the results in `dir` and compares their schemes.
 pub fn summary(dir: &Path) -> Result<Summary, Error> {
     let (results, groups) = groups(dir)?;
     let strings = |key: &str| -> Vec<String> {
@@ -112,7 +112,7 @@ pub fn summary(dir: &Path) -> Result<Summary, Error> {
     Ok(Summary { name: results.name().to_string(), axes: strings("axes"), rows })
 }
 
-/// Reads the results in `dir`, trial by trial, in the order of the trials.
+/// Reads the results in `dir`; groups the trials of the same scheme and sweep point, in the order of the trials.
 pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
     let results = Results::open(dir)?;
     let mut runs: BTreeMap<u64, TrialFacts> = BTreeMap::new();
@@ -127,7 +127,7 @@ pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
             Some(Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             _ => BTreeMap::new(),
         };
-        // A trial that failed, or is not there yet, is left out.
+        // Failed and missing trials are omitted.
         let Some(number) = trial.get("trial").and_then(Value::as_u64) else { continue };
         let Some(run) = runs.remove(&number) else { continue };
         let seed = trial.get("seed").and_then(Value::as_u64).unwrap_or_default();
@@ -156,8 +156,8 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Metrics of a set of flows of a run that ended at `end_ns`. Unfinished flows count with their time up to then: a mean over
-/// finished ones alone would fall as more are stuck.
+/// Metrics of a set of flows of a run that ended at `end_ns`. An unfinished flow counts with its time up to `end_ns`: a
+/// mean over completed flows alone would fall as more flows are stuck.
 fn of_flows<'a>(flows: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) -> Vec<(&'static str, Option<f64>)> {
     let slowdown = sorted(flows.clone().filter_map(|f| f.at_least(end_ns)));
     let fct = sorted(flows.clone().filter_map(|f| f.at_least_ns(end_ns).map(|ns| ns as f64)));
@@ -176,7 +176,7 @@ fn of_flows<'a>(flows: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) 
     ]
 }
 
-/// Metrics of the jobs of a run that ended at `end_ns`. Unfinished ones count with their time up to then.
+/// Metrics of the jobs of a run that ended at `end_ns`. An unfinished job counts with its time up to `end_ns`.
 fn of_jobs<'a>(jobs: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) -> Measured {
     let times = sorted(jobs.clone().filter_map(|job| job.at_least_ns(end_ns).map(|ns| ns as f64)));
     let slowdown = sorted(jobs.clone().filter_map(|job| job.at_least(end_ns)));
@@ -191,11 +191,11 @@ fn of_jobs<'a>(jobs: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) ->
     ]
 }
 
-/// Convergence of one run by one criterion.
+/// Metrics of convergence of one run by one criterion.
 fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
     let times = sorted(changes.iter().map(|s| s.converged_ns.unwrap_or(f64::INFINITY)));
     let share = |n: usize| (!changes.is_empty()).then(|| n as f64 / changes.len() as f64);
-    // A quantile that falls among those that did not settle has no value.
+    // A quantile among the changes without convergence has no value.
     let finite = |q: f64| quantile(&times, q).filter(|t| t.is_finite());
     let errors = sorted(changes.iter().filter_map(|s| s.end_error));
     vec![
@@ -225,14 +225,14 @@ fn of_run(run: &TrialFacts) -> Vec<(&'static str, Option<f64>)> {
     let queued = sorted(run.queued.iter().copied());
     metrics.push(("queue_mean_bytes", mean(&queued)));
     metrics.push(("queue_p99_bytes", quantile(&queued, 0.99)));
-    // Of several criteria each has figures of its own, and the whole none.
+    // With several criteria, convergence is reported only for each criterion.
     if let (1, Some(changes)) = (run.settled.len(), run.settled.values().next()) {
         metrics.extend(of_changes(changes));
     }
     metrics
 }
 
-/// Joins the metrics of the runs, one for each seed, name by name.
+/// Mean of each metric over `runs`, of which each has another seed.
 fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, Stat)> {
     let Some(longest) = runs.iter().max_by_key(|r| r.len()) else { return Vec::new() };
     let stat = |&(name, _): &(&'static str, Option<f64>)| {

@@ -1,5 +1,5 @@
-//! The results table: one long table with a row for each flow or sample; `kind` is the kind of row. Columns that do not
-//! apply to a row are null.
+//! The results table: one table in long format, with a row for each flow, sample and so on. The column `kind` is the
+//! kind of row. Columns that do not apply to a row are null.
 
 use crate::spec::ValidSpec;
 use crate::spec::backends::SchemeChoice;
@@ -17,25 +17,25 @@ use serde_json::Value;
 use std::io::Write;
 use std::sync::Arc;
 
-/// A column of the results.
+/// A column of the results table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TableColumn {
-    /// Its name, unit included.
+    /// Name, unit included.
     pub name: &'static str,
-    /// Its description.
+    /// Description in the documentation.
     pub about: &'static str,
 }
 
-/// A row of a table, its columns and their builders.
+/// Declares the columns of a table: the type of its rows, the list of columns, and their Arrow builders.
 macro_rules! columns {
     ($($(#[doc = $about:literal])+ $name:ident: $type:ident,)*) => {
-        /// A row of the results; what is `None` is null.
+        /// A row of the table; `None` is stored as null.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct ResultRow<'a> {
             $($(#[doc = $about])+ pub $name: columns!(@option $type 'a),)*
         }
 
-        /// Every column that each table has; a spec's axes follow.
+        /// Columns that every table has. In results they are followed by columns for the swept keys.
                 #[allow(dead_code, reason = "documentation alone may want them")]
         pub const COLUMNS: &[TableColumn] = &[$(TableColumn { name: stringify!($name), about: concat!($($about),+) }),*];
 
@@ -83,20 +83,19 @@ columns! {
     load: number,
     /// kind of row: flow, rate, pace, queue, link, wait, convergence, summary, job, weight
     kind: text,
-    /// time of a sample or of a change of the flows; of a summary, the end of the run
+    /// time of the sample or of the change of the flows; in rows of kind summary, the end of the run
     time_ns: whole,
     /// number of the flow, in the order in which they were planned
     flow: whole,
-    /// name of the flow, where the spec gives one; of a job, its name
+    /// name of the flow, if the spec gives one; in rows of kind job, the job's name
     flow_id: text,
-    /// source
+    /// name of the source node
     src: text,
-    /// destination
+    /// name of the destination node
     dst: text,
     /// id of the link
     link: text,
-    /// of a flow, the links of its data in order, a space between them; " | " between the paths of subflows. Where links
-    /// fail and flows are routed around them, those at its start
+    /// ids of the links of the flow's path at its start, separated by spaces; " | " separates the paths of subflows
     path: text,
     /// payload of the flow, or of all flows of the job
     size_bytes: whole,
@@ -104,11 +103,11 @@ columns! {
     start_ns: whole,
     /// time at which the spec stopped the flow
     stop_ns: whole,
-    /// weight of the flow; where weights are set, the one that it has from that time on, and 0 once it is over; of a job,
-    /// its budget
+    /// weight of the flow; in rows of kind weight, the weight from time_ns on, 0 after the flow's end; in rows of kind job,
+    /// the budget
     weight: number,
-    /// FCT: from the start to the arrival of the last byte; null if the flow did not complete; of a job, to the end of its
-    /// last flow and task
+    /// flow completion time: from the start to the arrival of the last byte; null if the flow did not complete; of a job,
+    /// to the end of its last flow or task
     fct_ns: whole,
     /// FCT of the same flow alone on the idle network; of a job, the duration of its critical path at line rate
     ideal_fct_ns: whole,
@@ -120,9 +119,9 @@ columns! {
     received_bytes: whole,
     /// payload bytes of duplicates that arrived
     duplicate_bytes: whole,
-    /// retransmitted data packets; of a summary, of all flows between warm-up and duration
+    /// retransmitted data packets of the flow; in rows of kind summary, of all flows between warm-up and duration
     retransmissions: whole,
-    /// data packets of the flow that were dropped or lost; of a summary, of all flows between warm-up and duration
+    /// dropped or lost data packets of the flow; in rows of kind summary, of all flows between warm-up and duration
     drops: whole,
     /// control messages of the flow that were dropped or lost
     ctl_drops: whole,
@@ -130,7 +129,7 @@ columns! {
     rate_bps: number,
     /// rate on the wire assigned to the source
     assigned_bps: number,
-    /// which of the flow's subflows, from 0
+    /// number of the subflow within its flow, from 0
     subflow: whole,
     /// pacing rate of the subflow, on the wire; null where the source sets none
     pace_bps: number,
@@ -144,8 +143,8 @@ columns! {
     queued_packets: whole,
     /// maximum queue length, bytes, between warm-up and duration
     peak_queued_bytes: whole,
-    /// data bytes sent over the link between warm-up and duration, headers included; of a summary, over all links; of a
-    /// sample of a queue, since the last sample
+    /// data bytes sent over the link between warm-up and duration, headers included; in rows of kind summary, over all
+    /// links; in rows of kind queue, since the last sample
     data_bytes: whole,
     /// bytes of ACKs sent, between warm-up and duration
     ack_bytes: whole,
@@ -177,37 +176,37 @@ columns! {
     converged: flag,
     /// convergence time after the change of the flows, without the lag of the filter
     convergence_ns: whole,
-    /// flows: of a change, that ran after it; of a summary, that were planned; of a job, its own
+    /// number of flows: that run after the change (kind convergence), of the workload (summary), of the job (job)
     flows: whole,
-    /// flows that completed
+    /// number of flows that completed
     completed: whole,
-    /// share of the flows that were near their optimum at the end
+    /// fraction of the flows whose rates are within the criterion's tolerance at the last sample
     within_share: number,
-    /// relative distance from the optimum within which the criterion's share of the flows were at the end
+    /// smallest tolerance that the criterion's share of the flows meets at the last sample: a relative error of rates
     end_error: number,
-    /// whether enough flows were near their optimum at the end
+    /// whether the criterion is met at the last sample
     near_at_end: flag,
-    /// events handled
+    /// number of events handled
     events: whole,
-    /// packets that left one queue onto one link
+    /// number of packet-hops: packets that left a queue onto a link
     packet_hops: whole,
 }
 
-/// Kinds of rows.
+/// Values of the column `kind`.
 pub const KINDS: &[&str] =
     &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight"];
 
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;
 
-/// The value of a column in a trial: from the values of the axes, and the scheme.
+/// Function from the axis values and the scheme of a trial to its value in a column.
 type ValueOf = dyn Fn(&[Value], &SchemeChoice) -> AxisValue;
 
-/// A column of what a spec sweeps.
+/// A column for a swept key or a swept parameter.
 struct SweptColumn {
     name: String,
     is_number: bool,
-    /// Its value in the trials of a scenario and a scheme.
+    /// Value of the column in a trial.
     value: Box<ValueOf>,
 }
 
@@ -215,8 +214,9 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-/// The columns of what `spec` sweeps: of each axis its values as written (the load has a column already), and beside those
-/// with a unit their numbers; then the parameters of schemes, as numbers where they are.
+/// Columns for the swept keys of `spec`. Each key has a column with its values as written, except the load, which has a
+/// column already. If the values have a unit, a second column has their numbers. Swept parameters of schemes follow, as
+/// numbers where possible.
 fn swept_columns(spec: &ValidSpec) -> Vec<SweptColumn> {
     let mut columns: Vec<SweptColumn> = Vec::new();
     for (i, axis) in spec.axes.iter().enumerate().filter(|(_, a)| a.key != "workload.load") {
@@ -260,7 +260,7 @@ fn schema(swept: &[SweptColumn]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Writer properties without times and machine-dependent statistics: equal rows give equal bytes.
+/// Writer properties without times and machine-dependent statistics, so that equal rows produce equal bytes.
 pub(crate) fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -288,7 +288,7 @@ enum AxisValue {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// A table for trials of `spec` with these values of its axes and this scheme.
+    /// Starts the table of a trial of `spec` with these axis values and this scheme.
     pub fn new(
         out: W,
         spec: &ValidSpec,
@@ -314,7 +314,7 @@ impl<W: Write + Send> TableWriter<W> {
         if self.rows == BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Appends the rows of another table, as those of the trial numbered `trial` of the scheme called `scheme`.
+    /// Appends the rows of another table, with `trial` as trial number and `scheme` as label of the scheme.
     pub fn push_batch(&mut self, batch: &RecordBatch, trial: u64, scheme: &str) -> Result<()> {
         let rows = batch.num_rows();
         let lacking = |name| ParquetError::General(format!("the table has no column {name}"));

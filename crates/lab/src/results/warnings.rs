@@ -16,39 +16,39 @@ use subak_core::quantity::quoted;
 use subak_core::scheme::{Doubt, Goal};
 use subak_core::{LinkId, Nic};
 
-/// Flows of a run below which a size bin's metrics rest on few flows.
+/// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
 const FEW_FLOWS: f64 = 30.0;
 
-/// Fraction of the offered load that counts as reached.
+/// Fraction of the offered load that must arrive and be carried; below it, a warning is issued.
 const REACHED: f64 = 0.9;
 
-/// Capacity of a file's link below which its unit is doubtful.
+/// Link capacity in a network file, bit/s; below it, a warning says that the unit may be missing.
 const SLOW_BPS: f64 = 1e6;
 
-/// Metrics whose confidence intervals are checked.
+/// Metrics for which wide confidence intervals cause a warning.
 const WATCHED: &[&str] = &["slowdown_mean", "slowdown_p50", "slowdown_p99", "wait_p99_ns", "convergence_p50_ns"];
 
 /// A condition that limits the validity of results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Warning {
-    /// The topic, one word.
+    /// Kind of warning, such as `few-flows`.
     pub kind: &'static str,
-    /// Label of the scheme, if it concerns one.
+    /// Label of the scheme, if the warning concerns a single scheme.
     pub scheme: Option<String>,
-    /// The value of each axis, if it concerns one scenario.
+    /// Value of each axis, if the warning concerns a single sweep point.
     pub axes: BTreeMap<String, Value>,
-    /// The trials that show it.
+    /// Numbers of the trials that the warning concerns.
     pub trials: Vec<u64>,
     /// One sentence: the problem and a hint.
     pub text: String,
 }
 
 impl Warning {
-    /// Warning for runs in which no flow finished.
+    /// Kind of the warning for runs in which no flow completed.
     pub const NOTHING_FINISHED: &str = "nothing-finished";
 }
 
-/// The warnings of `spec`, and of the trials in `dir` that are complete.
+/// Warnings about `spec`, and about the complete trials in `dir`.
 pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Error> {
     let mut all = of_spec(spec);
     for group in groups(dir)?.1 {
@@ -137,7 +137,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     all
 }
 
-/// Adds `new`, or its trials to an equal warning.
+/// Adds `new` to `all`; if an equal warning is present, adds only its trials.
 fn note(all: &mut Vec<Warning>, new: Warning) {
     match all.iter_mut().find(|w| (w.kind, &w.scheme, &w.text) == (new.kind, &new.scheme, &new.text)) {
         Some(known) => known.trials.extend(new.trials),
@@ -145,14 +145,14 @@ fn note(all: &mut Vec<Warning>, new: Warning) {
     }
 }
 
-/// A warning for each parameter of the scheme that does not suit the scenario's network.
+/// A warning for each parameter of the scheme whose value does not suit the scenario's network.
 fn doubts(scenario: &Scenario, choice: &SchemeChoice) -> Vec<Doubt> {
     let Ok((backend, info)) = choice.backend() else { return Vec::new() };
     let params = scenario.circumstances(true).complete(&info, &choice.params);
     backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet)
 }
 
-/// Notes on how the network and workload files were interpreted.
+/// Notes on how network and workload files were interpreted, as kind and text.
 fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'static str, String)> {
     let network = scenario.topology.network();
     let (hosts, nodes) = (scenario.topology.hosts().len(), network.nodes().len());
@@ -183,7 +183,7 @@ fn left_out(scenario: &Scenario, choice: &SchemeChoice) -> Option<String> {
 fn does_not_recover(scenario: &Scenario, choice: &SchemeChoice) -> bool {
     let hurts = |fault: &Injected| match fault {
         Injected::Packets { kinds, .. } => kinds.ctl,
-        // Links count flows anew when one comes back.
+        // When a link is up again, links count their flows anew.
         Injected::Down { up_ns, .. } => *up_ns == u64::MAX,
         Injected::Restart { machine: Machine::Hop(_) | Machine::Node(_), .. } => true,
         Injected::Capacity { .. } | Injected::Restart { .. } => false,
@@ -223,7 +223,7 @@ fn slow_link(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Str
     Some(("slow-link", text))
 }
 
-/// Warning for schemes with different NICs: the comparison includes the NIC.
+/// Warning for schemes with different NIC scheduling: their results then differ because of the NICs too.
 fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     let network = scenario.topology.network();
     let nic = |scheme: &SchemeChoice| scheme.backend().ok()?.0.nic(&scheme.name, &scheme.params, network);
@@ -239,7 +239,8 @@ fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, S
     (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
 }
 
-/// Warning for schemes that set rates or weights by the links of one path, under packet spraying.
+/// Warning for schemes that compute rates or weights from the links of a single path, if packets are sprayed over
+/// several.
 fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
     scenario.topology.spread()?;
     let aims = |scheme: &&SchemeChoice| {
@@ -334,7 +335,7 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
         warn("deadlock", vec![*trial], deadlock(&run.stuck));
     }
     load(scenario, runs, |kind, text| warn(kind, every(), text));
-    // Where the spec lists the flows, it wants no more of them.
+    // A list of individual flows is not a sample, so that few flows are no reason for a warning.
     if scenario.workload.draws_sizes()
         && let Some(text) = few_flows(row)
     {
@@ -360,10 +361,11 @@ fn is_lossless(choice: &SchemeChoice) -> bool {
     choice.backend().is_ok_and(|(backend, _)| backend.is_lossless(&choice.name, &choice.params))
 }
 
-/// Share of a controller's link that messages may use under their pacing, by default half of it.
+/// Fraction of a controller link used by messages; above it, a warning is issued. Pacing limits messages to half
+/// of the link by default.
 const FULL_OF_MESSAGES: f64 = 0.4;
 
-/// Warning for controller links that messages load heavily: rates are late.
+/// Warning for controller links with a high load of messages, which delays rates.
 fn full_of_messages(scenario: &Scenario, runs: &[(u64, TrialFacts)]) -> Option<String> {
     let ways = scenario.controller.as_ref()?;
     let ends = |way: &Route| [way.forward.last().copied(), way.back.first().copied()];
@@ -387,7 +389,7 @@ fn full_of_messages(scenario: &Scenario, runs: &[(u64, TrialFacts)]) -> Option<S
     })
 }
 
-/// Warning for links in a deadlock, with a hint.
+/// Warning text for links in a deadlock of PFC pauses.
 fn deadlock(stuck: &[(String, u64)]) -> String {
     let links: Vec<String> = stuck.iter().map(|(link, _)| quoted(link)).collect();
     let since_ns = stuck.iter().map(|s| s.1).max().unwrap_or_default();
@@ -400,7 +402,7 @@ fn deadlock(stuck: &[(String, u64)]) -> String {
     )
 }
 
-/// Offered load, load of the arrived flows, and load carried by the links into the hosts.
+/// Warns if arrived flows have less than the offered load, or if the links into the hosts carry less than arrived.
 fn load(scenario: &Scenario, runs: &[(u64, TrialFacts)], mut warn: impl FnMut(&'static str, String)) {
     let Some(asked) = scenario.whole_load() else { return };
     let (capacity_bits, last_bits) = scenario.load_bits();
@@ -453,7 +455,7 @@ fn wide_intervals(row: &SummaryRow) -> Option<String> {
     });
     let said = |(name, stat): (String, &Stat)| {
         let half = stat.ci95.unwrap_or_default();
-        // Two figures of the interval, and the mean as far as they reach.
+        // The half-width has two significant digits, and the mean as many decimals.
         let places = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
         format!("{name} {:.places$} ± {half:.places$}", stat.mean)
     };
@@ -476,7 +478,7 @@ mod tests {
         of_spec(&spec).into_iter().filter(|w| w.kind == "left-out").map(|w| w.text).collect()
     }
 
-    /// The warnings of kind `no-effect`, of two flows with `keys`.
+    /// Warnings of kind `no-effect` for a spec whose flow has `keys`.
     fn without_effect(policy: &str, scheme: &str, keys: &str) -> Vec<String> {
         let text = format!(
             "network = {{kind = \"star\", hosts = 3}}\npolicy = {{{policy}}}\nscheme = [{{name = \"{scheme}\"}}]\n\
@@ -520,7 +522,7 @@ mod tests {
         let edges = format!("{{links = {links}}}");
         assert_eq!(texts(&edges, "{}", "testbed", "reno").len(), 1);
         assert_eq!(texts(&edges.replace(", delay = \"1ms\"", ""), "{}", "testbed", "reno"), [""; 0]);
-        // A generator's default is nobody's wish.
+        // The default delay of a generated network is not set in the spec, so that no warning is due.
         assert_eq!(texts(&star(""), "{}", "testbed", "reno"), [""; 0]);
         assert_eq!(texts(&delayed, "{queues = \"10us\", paces = \"10us\", packets = true}", "packet", "reno"), [""; 0]);
         let measured = "{queues = \"10us\", paces = \"10us\", packets = true}";

@@ -1,7 +1,7 @@
-//! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The oracle
-//! gets the same actions as the backend.
+//! Actions on flows during a run: dependent transfers start, weights change, routes avoid failed links. The exact
+//! solver that convergence is measured against applies the same actions as the backend.
 //!
-//! A reaction reaches the network no sooner than the smallest link delay.
+//! An action that reacts to the end of a flow takes effect after at least the smallest link delay.
 
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
@@ -11,14 +11,14 @@ use subak_core::backend::{Backend, Injected, LinkChange, Route};
 use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Utility};
 
-/// An action of the spec or of rerouting, on a flow or on the paths to the controller.
+/// A change of a flow, or of the paths to the controller, during a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    /// Set a flow's weight and utility function.
+    /// New weight and utility function of a flow.
     Weight(FlowId, f64, Option<Arc<Utility>>),
-    /// Set the paths of a flow's subflows.
+    /// New paths of a flow's subflows.
     Reroute(FlowId, Vec<Route>),
-    /// Set the paths between these hosts and the controller.
+    /// New paths between these hosts and the controller.
     Routes(Vec<(NodeId, Route)>),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Actions<'a> {
     /// Times of route recomputation, in descending order (popped from the end).
     reroutes: Vec<Ns>,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
-    /// For each flow the flows that depend on it, each with its delay after this flow's end, ns.
+    /// For each flow, the flows that start after it ends, each with the delay after that end, ns.
     dependents: BTreeMap<FlowId, Vec<(FlowId, Ns)>>,
     /// For each waiting flow: number of unfinished dependencies, and earliest start allowed by the finished ones, ns.
     waits_for: BTreeMap<FlowId, (u32, Ns)>,
@@ -84,7 +84,7 @@ impl<'a> Actions<'a> {
         self.starts_ns[f]
     }
 
-    /// Whether flows depend on others, so that every end of a flow matters.
+    /// Whether some flows start after the end of others. The run then stops at each end of a flow.
     pub fn reacts(&self) -> bool {
         !self.waits_for.is_empty()
     }
@@ -95,7 +95,8 @@ impl<'a> Actions<'a> {
         weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
     }
 
-    /// Starts the flows whose last dependency is among `finished`; returns each with its start time.
+    /// Starts the flows whose last unfinished dependency is among `finished`; returns each with its start time,
+    /// ns.
     pub fn react(
         &mut self,
         finished: &[FlowId],
@@ -114,7 +115,7 @@ impl<'a> Actions<'a> {
                     continue;
                 }
                 self.waits_for.remove(&f);
-                // Nothing starts after the duration.
+                // No flow starts after the duration.
                 if at_ns < self.scenario.duration_ns {
                     self.starts_ns[f] = at_ns;
                     backend.start_flow(f, at_ns);
@@ -125,7 +126,7 @@ impl<'a> Actions<'a> {
         started
     }
 
-    /// Removes and returns the actions of the spec that are due.
+    /// Removes and returns the changes of weights and routes that are due at `now_ns`.
     pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, InputError> {
         let mut actions = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
@@ -142,7 +143,7 @@ impl<'a> Actions<'a> {
         Ok(actions)
     }
 
-    /// Recomputes routes without the links that have been down for the reaction time.
+    /// Recomputes routes without the links that have been down for [`Scenario::reroute_ns`].
     fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, actions: &mut Vec<Action>) {
         let noticed_ns = now_ns.saturating_sub(self.scenario.reroute_ns.unwrap_or(0));
         let mut down = IdVec::filled(0i32, self.scenario.topology.network().links().len());
@@ -178,7 +179,7 @@ impl<'a> Actions<'a> {
         self.avoided = avoided;
     }
 
-    /// Reroutes the hosts whose path to the controller crosses a link that is or was `avoided`.
+    /// New paths between the controller and the hosts whose present path crosses a link that is or was `avoided`.
     fn controller_around(&self, avoided: &BTreeSet<LinkId>, router: &mut Router) -> Vec<(NodeId, Route)> {
         let network = self.scenario.topology.network();
         let mut changed = Vec::new();
@@ -193,13 +194,13 @@ impl<'a> Actions<'a> {
     }
 }
 
-/// Whether either direction of `route` has one of `links`.
+/// Whether `route`, forward or back, crosses one of `links`.
 fn crosses(route: &Route, links: &BTreeSet<LinkId>) -> bool {
     route.forward.iter().chain(&route.back).any(|l| links.contains(l))
 }
 
 impl Action {
-    /// Applies the action to the backend.
+    /// Applies the action to `backend`.
     pub fn done_by(&self, backend: &mut dyn Backend) {
         match self {
             Action::Weight(f, weight, utility) => backend.set_weight(*f, *weight, utility.clone()),

@@ -1,9 +1,9 @@
-//! Convergence of rates: within a tolerance x of the optimum, for a fraction y of the flows, for a dwell time z
-//! (NUMFabric, section 6.1; PERC thesis, section 4.3.1).
+//! Convergence of rates: a fraction y of the flows is within a relative tolerance x of the optimum for a dwell
+//! time z (NUMFabric, section 6.1; PERC thesis, section 4.3.1).
 //!
-//! After each change of the flows or links the exact optimum on the wire is recomputed. Received rates are smoothed
-//! as in NUMFabric, by an exponential average of time constant T. The average takes T ln(1/x) to come within x of a
-//! new rate; this time is subtracted.
+//! After each change of the flows or links, the exact optimal rates on the wire are recomputed. Received rates are
+//! smoothed as in NUMFabric, by an exponential average of time constant T. The average takes T ln(1/x) to come
+//! within x of a new rate; this time is subtracted.
 
 use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
@@ -14,12 +14,12 @@ use subak_core::backend::{Backend, Injected, LinkChange};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 use subak_fluid::Rates;
 
-/// Measures the convergence of a run.
+/// Measures convergence in a run by one criterion.
 pub(crate) struct Watch<'a> {
     goal: Convergence,
     flows: &'a IdVec<FlowId, Planned>,
     oracle: Rates,
-    /// Times at which flows start or stop or links change, and the end.
+    /// Times at which flows start or stop or links change, and the end of the duration, ns.
     changes: Vec<Ns>,
     /// Link changes, in descending order of time.
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
@@ -32,16 +32,17 @@ pub(crate) struct Watch<'a> {
     filtered_bps: IdVec<FlowId, f64>,
     seen_bytes: IdVec<FlowId, u64>,
     change_ns: Ns,
-    /// Time since which enough flows have been within the tolerance.
+    /// Time since which enough flows have been within the tolerance, ns.
     since_ns: Option<Ns>,
     settled_ns: Option<Ns>,
     within_share: f64,
-    /// Relative distance of each live flow from its goal at the latest sample.
+    /// Relative distance of each live flow's rate from its goal at the latest sample.
     errors: Vec<f64>,
 }
 
 impl<'a> Watch<'a> {
-    /// `data_share`: fraction of each link for data, if the goal is the scheme's own.
+    /// `data_share`: fraction of each link that the scheme lets data use. It scales the goal if that is the
+    /// scheme's own.
     pub fn new(goal: Convergence, scenario: &Scenario, flows: &'a IdVec<FlowId, Planned>, data_share: f64) -> Self {
         let (end_ns, link_changes) = (scenario.duration_ns, Injected::link_changes(&scenario.faults));
         let ack_share = if goal.acks { scenario.packet.ack_share() } else { 0.0 };
@@ -83,7 +84,7 @@ impl<'a> Watch<'a> {
         self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
     }
 
-    /// Records a change of a flow, which changes the goal.
+    /// Applies a change of a flow to the exact solver (`oracle`), since the change moves the optimum.
     pub fn hear(&mut self, action: &Action) {
         match action {
             Action::Weight(f, weight, utility) => self.oracle.set_weight(*f, *weight, utility.clone()),
@@ -92,7 +93,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// An error if an optimum that results were compared with is not exact.
+    /// An error if the exact solver failed to find an optimum after a change of the flows.
     pub fn check(&self) -> Result<(), InputError> {
         match self.oracle.failures() {
             0 => Ok(()),
@@ -103,7 +104,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Samples the flows; returns the row of a change whose interval has ended.
+    /// Samples the flows, if a sample is due. At a change of the flows, returns the row of the previous change.
     pub fn look(&mut self, backend: &dyn Backend) -> Option<ResultRow<'static>> {
         let now_ns = backend.now_ns();
         if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
@@ -116,7 +117,7 @@ impl<'a> Watch<'a> {
             self.judge(now_ns, backend);
             return None;
         }
-        // Flows that have just ended have no rate any more: the previous sample is extended until now.
+        // A flow that has just ended has no rate to measure, so the result of the previous sample holds until now.
         self.hold(now_ns);
         let row = (!self.live.is_empty()).then(|| self.row());
         self.next_change += usize::from(changed);
@@ -191,14 +192,14 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Computes the optimum of a new set of flows.
+    /// Starts measuring after a change of the flows, and computes their new optimum.
     fn begin(&mut self, now_ns: Ns, backend: &dyn Backend) {
         let plan = |f: FlowId| &self.flows[f].plan;
         while let Some(f) = self.pending.pop_if(|f| plan(*f).start_ns <= now_ns) {
             self.live.push(f);
         }
         self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && backend.flow(f).finished_ns.is_none());
-        // Sorted, since the order determines rounding in the oracle's sums.
+        // Sorted, since the order of flows determines rounding in the solver's sums.
         self.live.sort_unstable();
         while let Some((_, link, change)) = self.link_changes.pop_if(|c| c.0 <= now_ns) {
             self.oracle.change(link, change);

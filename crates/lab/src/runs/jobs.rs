@@ -1,4 +1,5 @@
-//! Jobs during a run: passes starts, progress and ends to the policies, and sets weights.
+//! Jobs during a run: passes starts, progress and ends of transfers to the jobs' weight policies, and applies the
+//! weights that they return.
 
 use crate::results::table::ResultRow;
 use crate::runs::actions::Action;
@@ -16,25 +17,25 @@ use subak_jobs::{Keeper, Work};
 pub(crate) struct RunningJobs<'a> {
     scenario: &'a Scenario,
     jobs: Vec<One>,
-    /// Job and piece of each flow.
+    /// Index of each flow's job, and of the flow's transfer in the job.
     owner: BTreeMap<FlowId, (usize, usize)>,
-    /// Flows to start, and their times.
+    /// Known start times, ns, of flows that have not started.
     starts: BinaryHeap<Reverse<(Ns, FlowId)>>,
     /// Weight of each flow as last passed to the backend; 1 by default.
     told: BTreeMap<FlowId, f64>,
-    /// Changes of weights: time, flow and weight, which is 0 after the end.
+    /// Changes of weights: time in ns, flow, and weight, which is 0 from the end of the flow on.
     log: Vec<(Ns, FlowId, f64)>,
 }
 
 struct One {
     placed: Placed,
     keeper: Keeper,
-    /// Time of the next progress sample.
+    /// Time of the next progress sample, ns.
     look_ns: Ns,
 }
 
 impl One {
-    /// Passes the progress of running flows to the policy.
+    /// Passes the received bytes of running flows to the policy. `look`: a progress sample is due.
     fn hear_progress(&mut self, look: bool, backend: &dyn Backend) {
         for piece in self.keeper.running() {
             if let Some(flow) = self.placed.flows[piece] {
@@ -73,7 +74,7 @@ impl<'a> RunningJobs<'a> {
         Ok(RunningJobs { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
     }
 
-    /// Whether a flow of a job runs or is about to start.
+    /// Whether a flow of a job runs, or has a known start time.
     pub fn is_open(&self) -> bool {
         !self.starts.is_empty() || self.jobs.iter().any(|one| one.keeper.is_running())
     }
@@ -92,7 +93,8 @@ impl<'a> RunningJobs<'a> {
         }
     }
 
-    /// Handles finished flows, starts and due samples; returns the resulting actions.
+    /// Handles finished flows, starts of flows, and due progress samples; returns the resulting changes of
+    /// weights.
     pub fn go_on(
         &mut self,
         finished: &[FlowId],
@@ -159,12 +161,12 @@ impl<'a> RunningJobs<'a> {
         Ok(())
     }
 
-    /// Weights set since the previous call.
+    /// Changes of weights since the previous call.
     pub fn take_log(&mut self) -> Vec<(Ns, FlowId, f64)> {
         std::mem::take(&mut self.log)
     }
 
-    /// A row for each job. `finished_ns`: end of a flow; `idle_ns`: its FCT alone on the idle network.
+    /// A row for each job. `finished_ns`: end of a flow; `idle_ns`: FCT of a flow alone on the idle network.
     pub fn rows(
         &self,
         finished_ns: impl Fn(FlowId) -> Option<Ns>,
@@ -192,7 +194,7 @@ impl<'a> RunningJobs<'a> {
 }
 
 impl Placed {
-    /// End of the last flow or computation, ns; `None` if a flow has not finished.
+    /// End of the job's last flow or computation, ns; `None` if a flow has not finished.
     fn end_ns(&self, finished_ns: impl Fn(FlowId) -> Option<Ns>) -> Option<Ns> {
         let pieces = self.job.pieces();
         let mut ends_ns = vec![self.start_ns; pieces.len()];

@@ -7,6 +7,7 @@ mod passing;
 mod recorder;
 pub mod remote;
 pub(crate) mod simulate;
+pub mod stepping;
 pub(crate) mod testbed;
 pub(crate) mod trial;
 pub mod watched;
@@ -41,25 +42,25 @@ const LARGE: usize = 64;
 pub struct RunOptions<'a> {
     /// Number of concurrent trials; 0 for one per processor.
     pub jobs: usize,
-    /// Threads of one trial in the packet-level backend. 0: the processors that `jobs` leaves, if the network is
-    /// large enough. Results do not depend on it.
+    /// Threads of one trial in the packet-level backend. 0: the processors that no other trial uses, if the
+    /// network has at least 64 hosts. Results do not depend on the number of threads.
     pub threads: usize,
-    /// Only this trial, if set.
+    /// Number of the only trial to run; `None`: all trials.
     pub only: Option<usize>,
     /// Callback for progress, called from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Stop flag; complete trials are kept.
+    /// Flag that stops the run; complete trials are kept.
     pub cancel: &'a AtomicBool,
-    /// Testbed for trials on real hosts, one at a time.
+    /// Testbed for trials on real hosts, which run one at a time.
     pub testbed: Option<&'a dyn Testbed>,
-    /// Live page of the run.
+    /// State of the run for its live page in a browser.
     pub watched: Option<&'a WatchedTrial>,
-    /// Remote machines that run the trials instead of this one.
+    /// Remote machines that run the trials instead of this machine.
     pub remote: Option<&'a dyn RemoteWorkers>,
 }
 
 impl<'a> RunOptions<'a> {
-    /// Sequential trials on this machine, without progress.
+    /// Options for one trial at a time on one thread of this machine, without progress reports.
     pub fn alone(cancel: &'a AtomicBool) -> Self {
         RunOptions {
             jobs: 1,
@@ -79,9 +80,9 @@ impl<'a> RunOptions<'a> {
 pub struct Progress {
     /// Number of trials that are complete or failed.
     pub done: usize,
-    /// Number of trials to run.
+    /// Number of trials that this call must run.
     pub trials: usize,
-    /// Fraction of the work done, by estimated cost.
+    /// Fraction of the work that is done, weighted by the estimated cost of trials.
     pub fraction: f64,
 }
 
@@ -92,27 +93,27 @@ pub struct RunOutcome {
     pub trials: usize,
     /// Number of trials with results.
     pub complete: usize,
-    /// Number of trials that this call ran.
+    /// Number of trials that were run by this call.
     pub ran: usize,
     /// Errors of failed trials, by trial number.
     pub failed: BTreeMap<usize, String>,
-    /// Whether it was stopped early.
+    /// Whether the run was cancelled before all trials were complete.
     pub cancelled: bool,
-    /// Whether `results.parquet` exists.
+    /// Whether all trials are complete, and thus merged into `results.parquet`.
     pub merged: bool,
     /// Warnings about the results.
     pub warnings: Vec<Warning>,
 }
 
 /// Runs `spec` into `dir`. Complete trials are not repeated. A failed trial is recorded, and the others continue.
-/// Once all trials are complete, their tables are merged in order. The bytes of the result therefore depend neither
-/// on interruptions nor on threads.
+/// Once all trials are complete, their tables are merged in order. The bytes of the merged table depend neither on
+/// interruptions nor on the number of threads.
 pub fn run(spec: &ValidSpec, dir: &Path, options: &RunOptions) -> Result<RunOutcome, Error> {
     run_with(spec, dir, options, &Policies::new())
 }
 
-/// Like [`run`], with the caller's policies. Their decisions are not part of the spec, so that such a spec is always
-/// run anew.
+/// Same as [`run`], with weight policies implemented by the caller. If the spec uses them, completed trials are
+/// run again: their results depend on code outside the spec.
 pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &Policies) -> Result<RunOutcome, Error> {
     let fresh = spec.check_callables(policies)?;
     let trials = spec.len();
@@ -121,7 +122,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &P
     let mut spent = store.spent();
     let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
     let known = known.unwrap_or_else(|| json!(warnings::of_spec(spec)));
-    // Written first: a process that starts at the same time recognizes the folder by it.
+    // Written before any trial: another process that starts now recognizes the folder by its manifest.
     store.write_manifest(&manifest(spec, &store, &spent, 0.0, &known))?;
     store.write_spec(spec)?;
     let wanted: Vec<usize> = match options.only {
@@ -157,7 +158,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &RunOptions, policies: &P
     Ok(RunOutcome { trials, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
 }
 
-/// Trials in progress.
+/// State of a run, shared by its threads.
 struct Work<'a> {
     spec: &'a ValidSpec,
     store: &'a Store,
@@ -166,7 +167,7 @@ struct Work<'a> {
     policies: &'a Policies,
     next: AtomicUsize,
     done: AtomicUsize,
-    /// Fraction done of each missing trial, and the total cost done.
+    /// Fraction done of each missing trial, and the sum of estimated costs done, s.
     shares: Mutex<(Vec<f64>, f64)>,
     costs: Vec<f64>,
     all_costs: f64,
@@ -209,7 +210,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Runs trials until none is left. An error concerns the folder, and stops all trials.
+    /// Runs trials until none is left. An error means that results cannot be stored, and stops all trials.
     fn some(&self) -> Result<(), Error> {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
@@ -226,7 +227,7 @@ impl<'a> Work<'a> {
                 TrialEnd::Complete => {}
                 TrialEnd::Failed(error) => self.store.keep_error(trial, &error)?,
             }
-            // The processor clock is that of this thread alone.
+            // CPU time is measured for this thread only, so it is unknown if the trial used several.
             let spent = Spent::since(begun);
             self.note(trial, Spent { cpu_s: spent.cpu_s.filter(|_| threads == 1), ..spent });
             self.done.fetch_add(1, Ordering::Relaxed);
@@ -234,7 +235,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Number of threads of a trial: the option, or the processors that no other trial uses.
+    /// Number of threads of a trial: the option, or for a large network the processors that no other trial uses.
     fn threads(&self, trial: usize) -> usize {
         let hosts = self.spec.scenario(trial).0.topology.network().hosts().count();
         match (self.options.threads, self.options.jobs) {
@@ -250,7 +251,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Reports progress; `news` has a new fraction of one trial.
+    /// Reports progress. `news`: index in `missing` of a trial, and its new fraction done.
     fn tell(&self, news: Option<(usize, f64)>) {
         let Ok(mut held) = self.shares.lock() else { return };
         let (shares, spent) = &mut *held;
@@ -271,7 +272,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// Error for a panic of a worker outside a trial: it is a bug.
+/// Error for a panic of a thread outside a trial, which is a bug in this program.
 fn died() -> Error {
     InputError::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use subak_core::backend::FlowView;
 use subak_core::{FlowId, IdVec};
 
-/// Sums over flows.
+/// Sums of counters over flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Number of flows.
@@ -36,23 +36,23 @@ impl Totals {
     }
 }
 
-/// Flows known to the backend.
+/// Keeps track of the flows that the backend knows, and of the rows of ended flows.
 pub(crate) struct KnownFlows {
-    /// Whether flows are removed after their end. Series, convergence goals, dependencies, weight changes and
-    /// reroutes refer to flows: with any of these the backend keeps all flows.
+    /// Whether flows are removed after their end. Sampled series, convergence criteria, dependencies, weight
+    /// changes and reroutes refer to flows by number; with any of these the backend keeps all flows.
     pub allowed: bool,
     /// Number of flows added to the backend so far.
     pub told: usize,
     /// Sums over the removed flows.
     pub gone: Totals,
-    /// Number of flows whose row is written; rows are in the order of flows.
+    /// First flow whose row is not written yet; rows are in the order of flow numbers.
     written: FlowId,
-    /// Ended flows whose row must wait for that of an earlier flow.
+    /// Ended flows whose rows must wait for the row of an earlier flow.
     waiting: BTreeMap<FlowId, FlowView>,
 }
 
 impl KnownFlows {
-    /// No flow added yet.
+    /// State before any flow is added.
     pub fn new(scenario: &Scenario, flows: &IdVec<FlowId, Planned>) -> Self {
         let measure = &scenario.measure;
         let looked_at = measure.rates_ns.is_some()
@@ -66,7 +66,7 @@ impl KnownFlows {
         KnownFlows { allowed, told: 0, gone: Totals::default(), written: FlowId(0), waiting: BTreeMap::new() }
     }
 
-    /// Records the outcome of a flow that is over.
+    /// Records the final counters of a flow that is over.
     pub fn note(&mut self, flow: FlowId, view: &FlowView) {
         self.gone.add(view);
         self.waiting.insert(flow, *view);
@@ -85,7 +85,7 @@ impl KnownFlows {
         Some((flow, view))
     }
 
-    /// Flows without a written row, each with its final view if it has ended.
+    /// Flows without a written row, each with its final counters if the backend has removed the flow.
     pub fn unwritten(&self) -> impl Iterator<Item = (FlowId, Option<FlowView>)> {
         FlowId::first(self.told).skip(self.written.index()).map(|f| (f, self.waiting.get(&f).copied()))
     }

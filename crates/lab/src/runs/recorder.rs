@@ -15,7 +15,7 @@ use subak_core::backend::{PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::{Class, PacketKind, Way};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
-/// Table that the recorder fills during the run and the trial closes.
+/// Packet table that the recorder fills during the run; the caller closes it after the run.
 #[derive(Clone)]
 pub(crate) struct SharedTable(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
 
@@ -44,7 +44,7 @@ impl SharedTable {
     }
 }
 
-/// Packet watcher of one run.
+/// Observer of one run's packet events, which writes the selected ones to the packet table.
 pub(crate) struct Recorder {
     recorded: Recorded,
     flows: Option<BTreeSet<FlowId>>,
@@ -55,7 +55,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of the packets that `recorded` selects, for the flows `planned`.
+    /// A recorder of the packets that `recorded` selects, in a run with the flows `planned`.
     pub fn new(
         scenario: &Scenario,
         recorded: &Recorded,

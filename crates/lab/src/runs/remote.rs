@@ -16,17 +16,17 @@ use subak_core::InputError;
 
 /// Machines that run the trials of a spec.
 pub trait RemoteWorkers: Sync {
-    /// Runs `trials` and passes each result to `take`, in any order; `None` periodically while there is none. Stops once
-    /// `take` returns `false`.
+    /// Runs `trials` and passes each result to `take`, in any order. While no result is ready, passes `None`
+    /// periodically. Stops once `take` returns `false`.
     fn run(&self, trials: &[usize], take: &mut dyn FnMut(Option<RemoteTrial>) -> bool) -> Result<(), InputError>;
 }
 
 /// A finished remote trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteTrial {
-    /// Its number.
+    /// Number of the trial.
     pub trial: usize,
-    /// Its files, or its error.
+    /// Files of the trial, or its error message.
     pub files: Result<TrialFiles, String>,
     /// Wall-clock time, s.
     pub wall_s: f64,
@@ -69,12 +69,13 @@ pub fn run_trial(
 }
 
 impl Work<'_> {
-    /// Runs the missing trials on `machines`. An error concerns the folder or the machines.
+    /// Runs the missing trials on `machines`. An error means that results cannot be stored, or that the machines
+    /// failed.
     pub(super) fn sent(&self, machines: &dyn RemoteWorkers) -> Result<(), Error> {
         let mut out: BTreeMap<usize, usize> = self.missing.iter().enumerate().map(|(at, &trial)| (trial, at)).collect();
         let mut kept = Ok(());
         let ran = machines.run(self.missing, &mut |came| {
-            // A result for a trial that has one already is ignored.
+            // A second result of the same trial is ignored.
             let news = came.and_then(|came| Some((out.remove(&came.trial)?, came)));
             match news {
                 None => self.tell(None),

@@ -1,4 +1,4 @@
-//! Runs one trial, from a spec and a number to a table that is written during the run.
+//! Runs one trial of a spec, and writes its table during the run.
 
 use crate::error::Error;
 use crate::files::PartialFile;
@@ -24,8 +24,8 @@ pub(crate) enum TrialEnd {
     Failed(String),
 }
 
-/// Runs trial `number` and stores its table in `store`. `progress` gets the fraction done. An error concerns the
-/// files and stops all trials.
+/// Runs trial `number` and stores its table in `store`. Calls `progress` with the fraction done. An error means
+/// that files cannot be written, and stops all trials.
 pub(crate) fn attempt(
     spec: &ValidSpec,
     number: usize,
@@ -45,7 +45,7 @@ pub(crate) fn attempt(
     match caught.unwrap_or_else(|panic| Err(TrialError::Run(format!("a defect of subak: {panic}")))) {
         Ok(true) => Ok(TrialEnd::Complete),
         Ok(false) => Ok(TrialEnd::Cancelled),
-        // Ctrl-C interrupts the hooks of a scheme from outside.
+        // Ctrl-C interrupts the code of a scheme supplied by the user, which then fails.
         Err(TrialError::Run(_)) if is_outside && options.cancel.load(Ordering::Relaxed) => Ok(TrialEnd::Cancelled),
         Err(TrialError::Run(error)) => Ok(TrialEnd::Failed(error)),
         Err(TrialError::Files(error)) => Err(error),
@@ -72,8 +72,7 @@ impl From<ParquetError> for TrialError {
     }
 }
 
-/// Runs the trial; `false` if cancelled. Recorded packets have a file of their own, which is complete before the
-/// trial is.
+/// Runs the trial; `false` if cancelled. The file of recorded packets is complete before the trial's table.
 fn run(
     spec: &ValidSpec,
     number: usize,

@@ -1,4 +1,5 @@
-//! Live view of a run, in the JSON of the allocator's live page. It only reads, so that results do not depend on it.
+//! Live view of a run, in the JSON format of the allocator's live page. It only reads the run's state, so that
+//! results do not depend on it.
 
 use super::passing::KnownFlows;
 use super::simulate::Live;
@@ -11,14 +12,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use subak_core::backend::Backend;
 use subak_core::{FlowId, IdVec, LinkId, NodeId, NodeKind, Ns};
 
-/// Largest number of stored events.
+/// Largest number of events that the live view stores.
 const MOST_EVENTS: usize = 256;
-/// Number of samples of a run. Rates are means since the previous sample.
+/// Number of samples of a run, evenly spaced. A sample has mean rates since the previous one.
 const LOOKS: u64 = 50;
-/// Largest number of listed flows.
+/// Largest number of flows that the live view lists.
 const MOST_FLOWS: usize = 10_000;
 
-/// View of one running trial at a time.
+/// Live view of a run. It shows one running trial at a time.
 #[derive(Debug, Default)]
 pub struct WatchedTrial(Mutex<WatchedState>);
 
@@ -34,7 +35,7 @@ struct WatchedState {
 }
 
 impl WatchedTrial {
-    /// The page's data; includes the network if `whole`.
+    /// Data of the live page; with `whole`, the network too.
     pub fn page(&self, whole: bool) -> Value {
         let held = self.held();
         let mut page = match held.state.clone() {
@@ -68,7 +69,7 @@ impl WatchedState {
     }
 }
 
-/// Sampler of one trial.
+/// Samples one trial for the live view.
 pub(crate) struct Watching<'a> {
     watched: &'a WatchedTrial,
     number: usize,

@@ -1,14 +1,14 @@
-//! Counters between the end of the warm-up and the end of the duration, as a difference.
+//! Counters between the end of the warm-up and the end of the duration, as the difference of two readings.
 
 use crate::runs::passing::Totals;
 use std::collections::BTreeMap;
 use subak_core::backend::{Backend, LinkView};
 use subak_core::{IdVec, LinkId, Ns};
 
-/// Counters of a run at a point in time, or between two.
+/// Counters of a run at a point in time, or between two points in time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct WindowCounts {
-    /// Point in time, or duration between two, ns.
+    /// Time of the reading, or time between two readings, ns.
     pub time_ns: Ns,
     /// Counters of each link.
     pub links: IdVec<LinkId, LinkView>,
@@ -32,7 +32,8 @@ impl WindowCounts {
         }
     }
 
-    /// Difference to `before`. Peaks are those of `self`, since the backend has reset them in between.
+    /// Difference to `before`. Maximum queue lengths are those of `self`, since the backend reset them at
+    /// `before`.
     pub fn since(mut self, before: &WindowCounts) -> Self {
         self.time_ns -= before.time_ns;
         self.retransmissions -= before.retransmissions;

@@ -1,4 +1,4 @@
-//! Backends: simulators and testbeds that run schemes. One entry each; no other module knows a backend or a scheme by name.
+//! Backends: simulators and testbeds that run schemes. Only this module refers to backends and schemes by name.
 
 use crate::spec::outside::Outside;
 use crate::spec::swept::Swept;
@@ -27,11 +27,11 @@ pub struct Cost {
 /// A scheme of a spec with its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SchemeChoice {
-    /// Name; `OPTIMIZER/TRANSPORT` for a pair.
+    /// Name; `OPTIMIZER/TRANSPORT` for a scheme composed of two parts.
     pub name: String,
     /// Label in results.
     pub label: String,
-    /// Requested backend.
+    /// Backend in the spec; `None`: the scheme's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
     /// Parameters in the spec.
@@ -45,19 +45,19 @@ pub struct SchemeChoice {
     /// Policy of the scheme as written, if it differs from the spec's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,
-    /// Policy of the scheme, parsed.
+    /// The value of `policy`, parsed.
     #[serde(skip)]
     pub(crate) own_policy: Option<Policy>,
-    /// Index in the spec's list.
+    /// Index in the spec's list of schemes.
     #[serde(skip)]
     pub(crate) place: usize,
-    /// Its definition, where it does not come with Subak.
+    /// Definition of a scheme supplied by the user; `None` for a built-in one.
     #[serde(skip)]
     pub(crate) outside: Option<Outside>,
 }
 
 impl SchemeChoice {
-    /// Its backend and metadata.
+    /// Backend and metadata of the scheme.
     pub fn backend(&self) -> Result<(&dyn BackendKind, Info), InputError> {
         if let Some(outside) = &self.outside {
             return Ok((outside.backend(), *outside.definition().info()));
@@ -69,13 +69,13 @@ impl SchemeChoice {
 /// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct SimulationInput<'a> {
-    /// The idle network.
+    /// The network before any flow starts.
     pub network: &'a Network,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,
     /// Injected faults.
     pub faults: &'a [Injected],
-    /// Seed of the impairments.
+    /// Seed of the random impairments of packets.
     pub seed: u64,
     /// Number of threads.
     pub threads: usize,
@@ -96,9 +96,9 @@ pub struct ExpectedWork {
     pub links: f64,
     /// Mean number of concurrent flows.
     pub live: f64,
-    /// Time until the last flow ends at the hosts' link rates, s.
+    /// Time until the last flow would end if the hosts' links were the only bottlenecks, s.
     pub busy_s: f64,
-    /// Base RTT of a path of average links, s.
+    /// Base RTT of a path over average links, s.
     pub rtt_s: f64,
 }
 
@@ -111,68 +111,71 @@ pub struct Features {
     pub paces: bool,
     /// Whether packets are recorded.
     pub packets: bool,
-    /// Whether NICs have another scheduling than the default.
+    /// Whether the scheduling of NICs is not the default.
     pub nic: bool,
-    /// Whether packets are impaired, or state machines restart.
+    /// Whether the spec injects packet impairments or restarts of state machines.
     pub losses: bool,
-    /// Whether link delays are explicit.
+    /// Whether the spec sets link delays.
     pub delays: bool,
-    /// Whether link buffers are explicit.
+    /// Whether the spec sets buffers of links.
     pub buffers: bool,
 }
 
-/// Filters the keys that are set but unused; each comes with the reason.
+/// Keys with flag `true`, each with its reason. Entries of `keys`: key, flag (whether the spec sets it), reason why it
+/// is unused.
 fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(&'static str, &'static str)> {
     keys.into_iter().filter(|(_, given, _)| *given).map(|(key, _, why)| (key, why)).collect()
 }
 
-/// Maximum duration and drain of the packet-level backend, ns: two hours. Its clock of 2^-10 ps overflows after five.
+/// Maximum duration and drain of the packet-level backend, ns: two hours. Its clock counts units of 2^-10 ps and
+/// overflows after five hours.
 pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
-/// A backend.
+/// A kind of backend, with its schemes.
 pub trait BackendKind: Sync {
-    /// Name in specs.
+    /// Name of the backend in specs.
     fn name(&self) -> &'static str;
     /// Description, one line.
     fn about(&self) -> &'static str;
-    /// Metadata of its schemes, in the order of documentation.
+    /// Metadata of the backend's schemes, in the order of the documentation.
     fn schemes(&self) -> Vec<Info>;
     /// Metadata of a scheme by name; the error lists the schemes of this backend.
     fn find(&self, name: &str) -> Result<Info, InputError>;
-    /// Like `find`, where a spec requests this backend: the error says why the scheme is not supported.
+    /// Metadata of a scheme for which the spec requests this backend; the error says why the backend does not support
+    /// it.
     fn take(&self, name: &str) -> Result<Info, InputError> {
         self.find(name)
     }
-    /// Checks the parameters; returns the fraction of a link that the scheme allocates to data.
+    /// Checks the parameters; returns the fraction of a link that the scheme lets data use.
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError>;
-    /// Creates a simulation of the scheme.
+    /// Creates a simulation of the scheme called `name`.
     fn build(
         &self,
         name: &str,
         params: &Map<String, Value>,
         scene: SimulationInput,
     ) -> Result<Box<dyn Backend>, InputError>;
-    /// Whether the scheme has a controller, which the spec must place.
+    /// Whether the scheme has a central controller; the spec must then place it at a node.
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
         let _ = (name, params, network);
         Ok(false)
     }
-    /// Whether the scheme recovers from lost messages and failed links.
+    /// Whether rates converge again after control messages were lost or links failed.
     fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
         let _ = (name, params);
         true
     }
-    /// Whether the scheme requires lossless switches.
+    /// Whether the scheme requires lossless switches (PFC).
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
         let _ = (name, params);
         false
     }
-    /// A warning for each parameter of the scheme that does not suit the network.
+    /// A warning for each parameter of the scheme whose value does not suit the network.
     fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
         let _ = (name, params, network, sizes);
         Vec::new()
     }
-    /// Reason and hint if packet spraying is not supported under the scheme; `None` if it is.
+    /// Why the scheme does not support packet spraying, and a hint; `None` if it does.
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         let _ = (name, params);
         None
@@ -186,7 +189,7 @@ pub trait BackendKind: Sync {
     fn is_real(&self) -> bool {
         false
     }
-    /// Keys of the spec that have no effect or no rows under this backend, each with the reason.
+    /// Keys of the spec that this backend ignores, each with the reason.
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
         let _ = wishes;
         Vec::new()
@@ -199,13 +202,14 @@ pub trait BackendKind: Sync {
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost;
 }
 
-/// Every backend of `subak run`.
+/// All backends.
 pub const BACKENDS: &[&dyn BackendKind] = &[&Fluid, &Hosts, &Packets(None)];
 
-/// Backend of the scheme called `name`, the requested one or the scheme's default, with the scheme's metadata.
+/// Backend and metadata of the scheme called `name`. `asked`: backend in the spec; `None`: the first that has the
+/// scheme.
 pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind, Info), InputError> {
     let known = BACKENDS.iter().find_map(|backend| backend.find(name).ok().map(|info| (*backend, info)));
-    // The last backend explains why a pair is invalid.
+    // The error of the last backend says why a pair of optimizer and transport is invalid.
     let known = known.ok_or_else(|| match BACKENDS.last().map(|backend| backend.find(name)) {
         Some(Err(fault)) if name.contains('/') => fault,
         _ => {
@@ -229,23 +233,23 @@ pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn BackendKind
     }
 }
 
-/// Every named scheme, in the order of the backends.
+/// Metadata of every scheme with a name, in the order of the backends.
 pub fn all() -> Vec<Info> {
     BACKENDS.iter().flat_map(|backend| backend.schemes()).collect()
 }
 
-/// Requirements and tolerances of a scheme with default parameters.
+/// Properties of a scheme with default parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
-    /// Whether it has a controller.
+    /// Whether the scheme has a central controller.
     pub controller: bool,
-    /// Whether it recovers from lost messages and failed links.
+    /// Whether rates converge again after control messages were lost or links failed.
     pub recovers: bool,
-    /// Whether it requires lossless switches.
+    /// Whether the scheme requires lossless switches (PFC).
     pub lossless: bool,
 }
 
-/// Traits of the scheme called `name`; the error lists the known schemes.
+/// Properties of the scheme called `name`; the error lists the known schemes.
 pub fn traits(name: &str) -> Result<Traits, InputError> {
     let (backend, _) = find(name, None)?;
     let params = Map::new();
@@ -256,12 +260,12 @@ pub fn traits(name: &str) -> Result<Traits, InputError> {
     })
 }
 
-/// The packet-level backend, `subak-packet`.
+/// The packet-level backend, `subak-packet`. `None`: built-in schemes; otherwise one scheme supplied by the user.
 #[derive(Debug, Clone)]
 pub(crate) struct Packets(pub Option<Arc<dyn Definition>>);
 
 impl Packets {
-    /// The scheme called `name`; the one from outside has its name already.
+    /// The built-in scheme called `name`, or the scheme supplied by the user.
     fn chosen<'a>(&'a self, name: &'a str) -> Chosen<'a> {
         self.0.as_deref().map_or(Chosen::Named(name), Chosen::Foreign)
     }
@@ -369,7 +373,8 @@ impl BackendKind for Packets {
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         subak_schemes::with_scheme(self.chosen(name), params, OnePath).ok().flatten()
     }
-    /// Cost model: 150 ns per packet-hop of DCTCP, scaled by the scheme's factor, plus timers and a controller.
+    /// Cost model: 150 ns of CPU time per packet-hop of DCTCP, scaled by the scheme's factor, plus its timers and
+    /// controller.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
         let load = Load { flows, hosts, seconds, links, live, busy_s, rtt_s };
@@ -382,7 +387,7 @@ impl BackendKind for Packets {
     }
 }
 
-/// The fluid backend, `subak-fluid`: a scheme of its own, and any with a stated convergence time.
+/// The fluid backend, `subak-fluid`: ideal rates, and any scheme whose convergence time is given.
 struct Fluid;
 
 impl Fluid {
@@ -459,17 +464,18 @@ impl BackendKind for Fluid {
     fn most_ns(&self) -> Ns {
         Ns::MAX
     }
-    /// Cost model: 0.1 us per live flow at each start or end of a flow.
+    /// Cost model: each start and end of a flow takes 20 us of CPU time, plus 0.1 us times the square root of the
+    /// number of flows.
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let flows = expected.flows;
         Cost { flows, packet_hops: 0.0, seconds: 2.0 * flows * (20e-6 + 1e-7 * flows.sqrt()) }
     }
 }
 
-/// The testbed backend: network namespaces of this machine, with the kernel's TCP.
+/// The testbed backend: hosts in network namespaces of this machine, with the kernel's TCP.
 struct Hosts;
 
-/// Kernel congestion controls without a simulated counterpart.
+/// Kernel congestion control without a simulated counterpart.
 const KERNEL: &[Info] = &[Info {
     name: "bbr",
     about: "TCP BBR as the kernel has it, on a testbed alone",
@@ -485,7 +491,7 @@ const KERNEL: &[Info] = &[Info {
 /// Kernel congestion controls with a simulated counterpart.
 const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
 
-/// Simulated schemes with a kernel implementation, under the same parameters.
+/// Simulated schemes that hosts run as eBPF programs, with the same parameters.
 const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star", "flowtune"];
 
 impl BackendKind for Hosts {

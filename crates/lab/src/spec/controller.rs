@@ -1,5 +1,5 @@
-//! Reading of the section `[controller]`: `at = "h0"` places the controller at a node. A separate node with links of
-//! its own is part of the network.
+//! Reads the section `[controller]`: `at = "h0"` places the controller at a node of the network. A controller with
+//! links of its own needs a node of its own in `[network]`.
 
 use crate::spec::section::{Section, text};
 use crate::spec::topology::{Topology, unknown_name};
@@ -13,7 +13,7 @@ use subak_core::{InputError, NodeId};
 pub(super) const KEYS: &[Key] =
     &[Key::required("at", ValueType::Text, "the node that the controller is at, such as \"h0\"")];
 
-/// Path from each host to the controller and back, by the network's routing.
+/// Path of each host to the controller and back, by the routing of the spec.
 pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, InputError> {
     let mut section = Section::of(value, KEYS)?;
     let nodes = topology.network().nodes();
@@ -35,7 +35,7 @@ pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Ro
     Ok(ways)
 }
 
-/// Hint for a missing controller: a separate node, since a host's link also carries data.
+/// Hint for a missing controller. It recommends a node of its own, since a host's link also carries data.
 pub(crate) fn hint(topology: &Topology) -> String {
     let network = topology.network();
     if network.find_node("controller").is_some() {

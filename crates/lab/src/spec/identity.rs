@@ -1,6 +1,6 @@
 //! Identity of specs and trials. A spec's hash covers the spec and the files that it names. A trial's hash covers
-//! everything that its results depend on, except its number. It identifies completed trials after seeds, values or
-//! schemes are added.
+//! everything that its results depend on, except its number. By this hash completed trials are recognized after
+//! seeds, values or schemes were added to the spec.
 
 use super::backends::SchemeChoice;
 use super::{Spec, ValidSpec, outside, sweep};
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use subak_core::InputError;
 
 impl ValidSpec {
-    /// Contents of the files that the spec names, as of its check.
+    /// Contents of the files that the spec names; an error if a file changed after the spec was validated.
     pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, InputError> {
         let read = |(name, hash): (&String, &String)| {
             let held = self.spec.beside.bytes(name)?;
@@ -50,7 +50,7 @@ impl ValidSpec {
     }
 }
 
-/// The tree with sorted keys, since their order does not affect results.
+/// `value` with sorted keys, since the order of keys does not affect results.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => sorted_map(map),
@@ -65,7 +65,7 @@ fn sorted_map(map: &Map<String, Value>) -> Value {
     Value::Object(keys.into_iter().map(|key| (key.clone(), sorted(&map[key]))).collect())
 }
 
-/// Hash of the spec, and of each file: a network or workload in a file is hashed by the file's content.
+/// Hash of the spec with the contents of its files, and hash of each file by name.
 pub(super) fn hash(spec: &Spec, schemes: &[SchemeChoice]) -> Result<(String, BTreeMap<String, String>), InputError> {
     let mut files = BTreeMap::new();
     let mut digest = Sha256::new();

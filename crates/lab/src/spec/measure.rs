@@ -13,10 +13,10 @@ use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::ns_from_json;
 use subak_core::{InputError, Ns};
 
-/// Largest number of samples of one kind in a trial: about a gigabyte of results.
+/// Largest number of samples of one kind in a trial; they are about a gigabyte of results.
 const MOST_SAMPLES: f64 = 2e7;
 
-/// Default dwell time, in samples: a single sample within the tolerance may be a coincidence.
+/// Default dwell time, in sampling intervals: rates may be within the tolerance at a single sample by coincidence.
 const LOOKS_TO_HOLD: u64 = 10;
 
 /// The measurements of a run.
@@ -32,9 +32,9 @@ pub(crate) struct Measure {
     pub queues_ns: Option<Ns>,
     /// Sampling interval of the flows' windows and pacing rates, ns.
     pub paces_ns: Option<Ns>,
-    /// Packets that are recorded.
+    /// Selection of the packets that are recorded.
     pub packets: Option<Recorded>,
-    /// Criteria of convergence.
+    /// Criteria by which convergence is measured.
     pub convergence: Vec<Convergence>,
 }
 
@@ -45,15 +45,15 @@ pub(crate) struct Convergence {
     pub within: f64,
     /// Smallest fraction of flows within the tolerance.
     pub share: f64,
-    /// Dwell time, ns.
+    /// Dwell time, ns: time for which rates must stay within the tolerance.
     pub hold_ns: Ns,
     /// Whether rates must stay within the tolerance until the next change of the flows, or the end of the run.
     pub lasting: bool,
     /// Whether rates are measured at the destination; otherwise they are those assigned to the source.
     pub received: bool,
-    /// Whether the goal is the scheme's own; otherwise it is the policy's optimum.
+    /// Whether rates are compared with the rates that the scheme aims at; otherwise with the policy's optimum.
     pub own_goal: bool,
-    /// Whether the goal excludes the capacity that ACKs use.
+    /// Whether the capacity that ACKs use is subtracted from the links when the goal is computed.
     pub acks: bool,
     /// Sampling interval, ns.
     pub every_ns: Ns,
@@ -62,8 +62,9 @@ pub(crate) struct Convergence {
 }
 
 impl Measure {
-    /// An error for filters too short for a mean flow: an average over T of packets at intervals P varies by P / 2T
-    /// in both directions, which must be below `within`.
+    /// An error if a rate filter is too short for the mean flow rate `share_bps`. With packets at intervals P, an
+    /// average with time constant T varies by a fraction P / 2T in both directions. This fraction must be below
+    /// `within`.
     pub fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), InputError> {
         let gap_ns = f64::from(packet.mtu_bytes) * 8e9 / share_bps;
         let too_short = |c: &&Convergence| c.received && gap_ns / (2.0 * c.filter_ns as f64) > c.within;
@@ -79,7 +80,7 @@ impl Measure {
         Err(InputError::new("convergence.filter", what, hint))
     }
 
-    /// An error if the intervals give too many samples of `links` queues or of `live` concurrent flows.
+    /// An error if the sampling intervals cause too many samples of `links` queues or of `live` concurrent flows.
     pub fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), InputError> {
         let wanted = [
             ("rates", self.rates_ns, live, "flows"),
@@ -119,17 +120,17 @@ pub(super) const MEASURE: &[Key] = &[
         "packets",
         ValueType::Either(&[ValueType::Flag, ValueType::Table(packets::KEYS)]),
         "false",
-        "what happens to packets is recorded: true for all, or a table",
+        "packet events to record: true for all, or a table that selects some",
     ),
     Key::open(
         "convergence",
         ValueType::Either(&[ValueType::Table(CONVERGENCE), ValueType::List(&ValueType::Table(CONVERGENCE))]),
         "none",
-        "when rates settle after each change of the flows; not with `poisson`; a list of tables asks for several criteria at once",
+        "criterion of convergence after each change of the flows, not with `poisson`; a list of tables gives several criteria",
     ),
 ];
 
-/// Ends of a flow at which it may complete.
+/// Ends of a flow whose view determines its completion.
 const ENDS: &[&str] = &["receiver", "sender"];
 
 pub(super) fn measure(
@@ -156,7 +157,7 @@ pub(super) fn measure(
     section.end(Ok(measure))
 }
 
-/// Whether FCTs are measured, and whether a flow completes at its sender.
+/// Reads whether FCTs are measured, and whether a flow completes at its sender.
 fn completion(value: &Value) -> Result<(bool, bool), InputError> {
     match value.as_str() {
         None => Ok((flag(value)?, false)),
@@ -166,10 +167,10 @@ fn completion(value: &Value) -> Result<(bool, bool), InputError> {
     }
 }
 
-/// Sampling interval, at least 100 ns.
+/// Type of a sampling interval, at least 100 ns.
 const INTERVAL: ValueType = ValueType::Span(100, MOST_NS);
 
-/// A fraction above 0, up to 1.
+/// Type of a fraction above 0, up to 1.
 const PART: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 /// The keys of `[measure.convergence]`.

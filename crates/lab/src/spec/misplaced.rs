@@ -4,10 +4,10 @@ use super::ROOT;
 use subak_core::InputError;
 use subak_core::keys::{Key, ValueType};
 
-/// Keys that only some kinds of a section have, with the name of the section.
+/// Keys that only some kinds of network or workload have, with their section.
 const OF_A_KIND: &[(&str, &str)] = &[("[network]", "nic"), ("[workload]", "load"), ("[workload]", "sizes")];
 
-/// Adds to `fault`, and to further errors, the section of each unknown key that another section has.
+/// Adds a hint to each error for an unknown key that belongs to another section: that section's name.
 pub(super) fn hinted(mut fault: InputError) -> InputError {
     fault.more = fault.more.into_iter().map(hinted).collect();
     if !fault.what.starts_with("unknown key") {

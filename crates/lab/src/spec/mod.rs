@@ -1,4 +1,4 @@
-//! Specs: descriptions of simulations, as written and as checked.
+//! Specs: descriptions of simulations, as written and after validation.
 
 pub mod backends;
 mod controller;
@@ -78,7 +78,8 @@ fn any() -> Value {
     Value::Object(Map::new())
 }
 
-/// The sections of a spec, for help and checks: keys and JSON Schema of each. `workload` and `fault` are lists of kinds.
+/// Keys and JSON Schema of each section of a spec, for help and for editors. `workload` and `fault` have one entry for
+/// each kind.
 pub fn described() -> Value {
     let one = |key: &Key| {
         let keys: Vec<Value> = match key.value_type {
@@ -94,13 +95,13 @@ pub fn described() -> Value {
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub(crate) tree: Map<String, Value>,
-    /// TOML text of the spec.
+    /// Original text of a spec in TOML.
     pub(crate) toml: Option<String>,
-    /// The files that it names.
+    /// Source of the files that the spec names.
     pub(crate) beside: Beside,
-    /// A note for each renamed key.
+    /// A note for each key or value with a former name.
     pub(crate) renamed: Vec<String>,
-    /// Schemes that the caller hands over, by name.
+    /// Scheme classes supplied by the caller, by name.
     given: BTreeMap<String, GivenScheme>,
     file: Option<String>,
 }
@@ -139,19 +140,19 @@ impl Spec {
         }
     }
 
-    /// The spec with `files` in place of those of a folder, by the names that the spec gives them.
+    /// The spec with `files`, by their names in the spec, in place of files in a folder.
     #[must_use]
     pub fn with_files(self, files: BTreeMap<String, Vec<u8>>) -> Self {
         Spec { beside: Beside::Brought(files), ..self }
     }
 
-    /// The same with schemes of the caller, by name.
+    /// The spec with scheme classes of the caller, by name.
     #[must_use]
     pub fn with_schemes(self, given: BTreeMap<String, GivenScheme>) -> Self {
         Spec { given, ..self }
     }
 
-    /// The spec with every scheme under `backend`; labels in results do not change.
+    /// The spec with `backend` as backend of every scheme; labels in results do not change.
     #[must_use]
     pub fn under_backend(mut self, backend: &str) -> Self {
         for scheme in self.tree.get_mut("scheme").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -166,17 +167,17 @@ impl Spec {
                 }
             }
         }
-        // The original text no longer matches.
+        // The original text no longer matches the spec.
         self.toml = None;
         self
     }
 
-    /// Checks the whole spec; a checked spec can be run.
+    /// Validates the whole spec; only a valid spec can be run.
     pub fn validate(self) -> Result<ValidSpec, InputError> {
         self.validate_with(&NoLoader)
     }
 
-    /// As [`Spec::validate`]; `loader` makes the schemes that do not come with Subak.
+    /// Same as [`Spec::validate`]; `loader` creates the schemes supplied by the user.
     pub fn validate_with(self, loader: &dyn Loader) -> Result<ValidSpec, InputError> {
         let file = self.file.clone();
         ValidSpec::of(self, loader).map_err(misplaced::hinted).map_err(|e| match file {
@@ -186,59 +187,59 @@ impl Spec {
     }
 }
 
-/// The description of one trial.
+/// Description of one trial: sweep point, scheme and seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
-    /// Its number.
+    /// Number of the trial.
     pub trial: usize,
-    /// Value of each axis.
+    /// Value of each axis (swept key).
     pub axes: BTreeMap<String, Value>,
-    /// The scheme.
+    /// Scheme with its parameters.
     pub scheme: SchemeChoice,
-    /// The seed.
+    /// Seed of the trial.
     pub seed: u64,
-    /// Estimated cost.
+    /// Estimated cost of the trial.
     pub cost: Cost,
 }
 
 /// A flow of a trial and its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlowPath {
-    /// Its number.
+    /// Number of the flow.
     pub flow: u64,
-    /// Name, if the spec gives one.
+    /// Name of the flow, if the spec has one.
     pub id: Option<String>,
     /// Name of the source.
     pub src: Option<String>,
     /// Name of the destination.
     pub dst: Option<String>,
-    /// Start time, ns; `None` if it depends on other flows.
+    /// Start time, ns; `None` if the flow starts after others end.
     pub start_ns: Option<Ns>,
     /// Path, as in the column `path` of the results.
     pub path: String,
 }
 
-/// A spec that was checked.
+/// A valid spec.
 #[derive(Debug, Clone)]
 pub struct ValidSpec {
     pub(crate) spec: Spec,
     /// The spec's name.
     pub name: String,
-    /// Axes of the sweep, without schemes and seeds.
+    /// Swept keys with their values, without schemes and seeds.
     pub axes: Vec<Axis>,
-    /// The schemes.
+    /// Schemes that are compared.
     pub schemes: Vec<SchemeChoice>,
-    /// The seeds.
+    /// Seeds of each scheme at each sweep point.
     pub seeds: Vec<u64>,
     /// SHA-256 of the spec and of the files that it names, in hexadecimal.
     pub hash: String,
     scenarios: Vec<Arc<Scenario>>,
-    /// The files that it names, and the SHA-256 of each.
+    /// Name and SHA-256 of each file that the spec names.
     files: BTreeMap<String, String>,
 }
 
 impl ValidSpec {
-    /// Whether callables set weights; an error for a callable that `policies` lacks.
+    /// Whether functions of the caller set weights; an error if `policies` lacks one of them.
     pub(crate) fn check_callables(&self, policies: &Policies) -> Result<bool, InputError> {
         let mut any = false;
         for name in self.scenarios.iter().flat_map(|scenario| scenario.workload.callables()) {
@@ -267,7 +268,7 @@ impl ValidSpec {
         let sources = Sources { beside: &spec.beside, given: &spec.given, loader };
         let read = |value: &Value| schemes::schemes(value, policy, &sources);
         let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), read);
-        // The rest of the section is read with each scenario.
+        // The other keys of `run` are read with each scenario.
         let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
         let seeds = seeds.map(|v| seeds_of(v).map_err(|e| e.below("run.seeds"))).transpose();
         let seeds = root.keep(seeds).flatten().unwrap_or_else(|| vec![1]);
@@ -296,7 +297,7 @@ impl ValidSpec {
         Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, scenarios, files })
     }
 
-    /// The spec as a tree of values.
+    /// The spec as written, as a tree of values.
     pub fn tree(&self) -> &Map<String, Value> {
         &self.spec.tree
     }
@@ -306,7 +307,7 @@ impl ValidSpec {
         self.scenarios.len() * self.schemes.len() * self.seeds.len()
     }
 
-    /// Refuses the number of a trial that does not exist.
+    /// An error if there is no trial number `index`.
     pub(crate) fn check_trial(&self, index: usize) -> Result<(), InputError> {
         if index < self.len() {
             return Ok(());
@@ -315,7 +316,7 @@ impl ValidSpec {
         Err(InputError::new("trial", format!("there is no trial {index}"), hint))
     }
 
-    /// Whether a trial runs on a testbed, without simulation.
+    /// Whether trial `index` runs on a testbed and not in a simulator.
     pub fn is_on_hosts(&self, index: usize) -> bool {
         self.scenario(index).1.backend().is_ok_and(|(backend, _)| backend.is_real())
     }
@@ -358,19 +359,19 @@ impl ValidSpec {
         Ok(flows.iter_enumerated().map(one).collect())
     }
 
-    /// Sweep points, in order.
+    /// Scenarios of all sweep points, in order.
     pub(crate) fn scenarios(&self) -> &[Arc<Scenario>] {
         &self.scenarios
     }
 
-    /// Scenario and scheme of a trial: seeds innermost, then schemes.
+    /// Scenario and scheme of trial `index`. In the order of trials, seeds vary fastest, then schemes.
     pub(crate) fn scenario(&self, index: usize) -> (&Arc<Scenario>, &SchemeChoice) {
         let scheme = index / self.seeds.len();
         (&self.scenarios[scheme / self.schemes.len()], &self.schemes[scheme % self.schemes.len()])
     }
 }
 
-/// Largest number of invalid scenarios of a sweep whose errors are reported.
+/// Largest number of invalid scenarios whose errors are reported.
 const MOST_WRONG: usize = 20;
 
 fn scenarios(
@@ -383,7 +384,7 @@ fn scenarios(
     let mut scenarios = Vec::with_capacity(count as usize);
     let bare = sweep::bare(&spec.tree, axes);
     let mut faults = InputErrors::default();
-    // An error outside the axes recurs in every scenario, so that a few are enough.
+    // An error outside the swept keys occurs in every scenario, so that few scenarios need a report.
     let mut wrong = 0;
     for index in 0..count {
         let choice = sweep::choose(axes, index);
@@ -403,7 +404,7 @@ fn scenarios(
     faults.done().map(|()| scenarios)
 }
 
-/// An error for schemes that do not support the policy: the scenario's, or their own.
+/// An error for schemes that do not support their own policy, or else the policy of the scenario.
 fn check_schemes(scenario: &Scenario, schemes: &[SchemeChoice]) -> Result<(), InputError> {
     let (own, plain): (Vec<_>, Vec<_>) = schemes.iter().cloned().partition(|s| s.own_policy.is_some());
     scenario.check_schemes(&plain)?;
@@ -417,7 +418,7 @@ fn check_schemes(scenario: &Scenario, schemes: &[SchemeChoice]) -> Result<(), In
     })
 }
 
-/// Adds the index in the list to an error of an axis's value.
+/// Adds to an error in a swept value the index of that value in the list.
 fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_axis(f, axes, choice)).collect();
     for (axis, k) in axes.iter().zip(choice) {
@@ -434,7 +435,7 @@ fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError
     fault
 }
 
-/// Parses a number of seeds, counted from 1, or a list of seeds.
+/// Parses a list of seeds, or a number of seeds, which are then 1, 2, 3 and so on.
 fn seeds_of(value: &Value) -> Result<Vec<u64>, InputError> {
     let seeds = match value {
         Value::Array(_) => each(value, |v| whole(v, 0, i64::MAX as u64))?,

@@ -1,4 +1,4 @@
-//! Schemes that do not come with Subak: a class in a file of Python, or one that the caller hands over.
+//! Schemes supplied by the user: a Python class in a file or from the caller, or a shared library.
 
 use crate::files::{self, Beside};
 use crate::spec::backends::{self, BackendKind, Packets};
@@ -11,32 +11,33 @@ use subak_core::InputError;
 use subak_core::quantity::quoted;
 use subak_schemes::foreign::{Copied, Definition, LibraryDefinition};
 
-/// The text of a scheme, as it was read.
+/// Source text of a scheme class, with its surroundings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemeText {
-    /// The name that the spec or the caller gives it; `None`: its own.
+    /// Name of the scheme in the spec or from the caller; `None`: the name in its definition.
     pub name: Option<String>,
-    /// The file that its text is of, as messages name it.
+    /// Name of the source file, for messages.
     pub file: String,
-    /// The class in it.
+    /// Name of the class.
     pub class: String,
-    /// The text.
+    /// The source text.
     pub text: Vec<u8>,
-    /// Files that it may import, by the names in the spec.
+    /// Files that the source may import, by their names in the spec.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// Names of other files beside it: it may not import them.
+    /// Names of other files in the same folder, which the source may not import.
     pub unlisted: Vec<String>,
-    /// The longest time that a hook may take, s.
+    /// Time limit of each call of a method of the class, s.
     pub hook_s: f64,
 }
 
-/// Makes schemes of texts. The lab knows no language: whoever validates a spec hands it a loader.
+/// Creates schemes from source text. This crate runs no Python, so that the caller that validates a spec supplies
+/// a loader.
 pub trait Loader: Sync {
-    /// The scheme of `text`. Places in errors are relative to the table of the scheme.
+    /// Creates the scheme from `text`. Places in errors are relative to the scheme's table in the spec.
     fn load(&self, text: SchemeText) -> Result<Arc<dyn Definition>, InputError>;
 }
 
-/// Where no language is at hand.
+/// Loader without support for any language: every scheme class is an error.
 pub(super) struct NoLoader;
 
 impl Loader for NoLoader {
@@ -45,25 +46,25 @@ impl Loader for NoLoader {
     }
 }
 
-/// A class that the caller hands over: its text, and its name there.
+/// A scheme class supplied by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenScheme {
-    /// The text that defines it.
+    /// Source text that defines the class.
     pub text: String,
-    /// Its name in the text.
+    /// Name of the class in the text.
     pub class: String,
-    /// The file that the text is of, as messages name it.
+    /// Name of the source file, for messages.
     pub file: String,
-    /// Files that it may import, by their names.
+    /// Files that the source may import, by name.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// The definition of a scheme from outside.
+/// A scheme supplied by the user.
 #[derive(Debug, Clone)]
 pub(crate) struct Outside {
     packets: Packets,
     definition: Arc<dyn Definition>,
-    /// SHA-256 of all that its results depend on.
+    /// SHA-256 of everything in the definition that results depend on.
     pub digest: String,
 }
 
@@ -79,25 +80,25 @@ impl Outside {
         Outside { packets: Packets(Some(Arc::clone(&definition))), definition, digest }
     }
 
-    /// What runs it.
+    /// The packet-level backend with this scheme.
     pub fn backend(&self) -> &dyn BackendKind {
         &self.packets
     }
 
-    /// The definition.
+    /// The scheme's definition.
     pub fn definition(&self) -> &dyn Definition {
         &*self.definition
     }
 }
 
-/// What schemes from outside are read from.
+/// Sources from which schemes of the user are loaded.
 pub(super) struct Sources<'a> {
     pub beside: &'a Beside,
     pub given: &'a BTreeMap<String, GivenScheme>,
     pub loader: &'a dyn Loader,
 }
 
-/// The keys of a table that name a scheme from outside.
+/// Keys of a table of `[[scheme]]` that select a scheme supplied by the user.
 #[derive(Default)]
 pub(super) struct OutsideKeys {
     pub python: Option<String>,
@@ -106,11 +107,11 @@ pub(super) struct OutsideKeys {
     pub hook_s: Option<f64>,
 }
 
-/// Time that a hook may take where the spec does not say, s.
+/// Default time limit of each call of a scheme's method, s.
 const HOOK_S: f64 = 10.0;
 
 impl Sources<'_> {
-    /// The scheme from outside that a table names; `None` where it names none.
+    /// Loads the user's scheme that a table of `[[scheme]]` names; `None` if the table names none.
     pub fn find(&self, name: Option<&str>, keys: &OutsideKeys) -> Result<Option<Outside>, InputError> {
         let given = name.and_then(|name| self.given.get(name));
         if let Some(file) = &keys.library {
@@ -140,7 +141,8 @@ impl Sources<'_> {
         Ok(Some(Outside::of(definition, digest)))
     }
 
-    /// The scheme in the shared object `file`.
+    /// Loads the scheme in the shared library `file`. `is_another`: the scheme is also defined by a Python class,
+    /// which is an error.
     fn library(&self, name: Option<&str>, file: &str, is_another: bool) -> Result<Outside, InputError> {
         if is_another {
             let what = "a scheme is in a library or in Python, not both";
@@ -187,7 +189,7 @@ impl Sources<'_> {
         })
     }
 
-    /// Refuses classes that no scheme of the spec asks for.
+    /// An error for a class from the caller that no scheme of the spec uses.
     pub fn check_used(&self, used: &[&str]) -> Result<(), InputError> {
         let Some(unused) = self.given.keys().find(|name| !used.contains(&name.as_str())) else { return Ok(()) };
         let what = format!("no [[scheme]] of the spec has the name {}", quoted(unused));
@@ -195,7 +197,7 @@ impl Sources<'_> {
     }
 }
 
-/// Refuses names that mean something else.
+/// An error for a name that is empty, has a "/", or belongs to a built-in scheme.
 fn check_name(name: &str) -> Result<(), InputError> {
     if name.is_empty() || name.contains('/') {
         let what = format!("{} is no name of a scheme", quoted(name));
@@ -227,7 +229,7 @@ fn hex(digest: Sha256) -> String {
     })
 }
 
-/// The files that a table of a scheme names.
+/// Collects the names of the files that a table of `[[scheme]]` refers to.
 pub(super) fn files_of<'a>(scheme: &'a Value, names: &mut Vec<&'a str>) {
     if let Some((file, _)) = scheme.get("python").and_then(Value::as_str).and_then(|python| python.rsplit_once(':')) {
         names.push(file);

@@ -15,17 +15,17 @@ pub(super) const KEYS: &[Key] = &[
         "flows",
         ValueType::List(&ValueType::Either(&[ValueType::Text, ValueType::Whole(0, u64::MAX)])),
         "all",
-        "only packets of these flows: numbers from 0, or ids. Messages of no flow are then left out",
+        "flows whose packets are recorded: numbers from 0, or ids. Messages that belong to no flow are then not recorded",
     ),
-    Key::open("links", ValueType::List(&ValueType::Text), "all", "only at these links"),
+    Key::open("links", ValueType::List(&ValueType::Text), "all", "links at which packets are recorded"),
     Key::new("from", ValueType::Time, "0", "start of the recording"),
-    Key::open("until", ValueType::Time, "the end of the run", "when it ends"),
+    Key::open("until", ValueType::Time, "the end of the run", "end of the recording"),
 ];
 
-/// Packets that are recorded.
+/// Which packets are recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recorded {
-    /// Names of the flows to record; `None`: all flows, and messages without a flow.
+    /// Names or numbers of the flows to record; `None`: all flows, and messages that belong to no flow.
     flows: Option<Vec<Value>>,
     /// Links to record; `None`: all.
     pub links: Option<BTreeSet<LinkId>>,
@@ -60,7 +60,7 @@ impl Recorded {
         section.end(Ok(Some(Recorded { flows, links: links.map(BTreeSet::from_iter), from_ns, until_ns })))
     }
 
-    /// Whether flows are named, so that they must exist.
+    /// Whether the spec selects flows, which must then exist.
     pub fn names_flows(&self) -> bool {
         self.flows.is_some()
     }

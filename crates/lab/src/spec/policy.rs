@@ -1,4 +1,5 @@
-//! Policy of a spec: utility functions of flows, schemes that support the policy, and parameters that depend on it.
+//! Policy of a spec: utility functions of flows, schemes that support the policy, and parameters that depend on the
+//! policy.
 
 use crate::spec::workload::Planned;
 use serde_json::{Map, Value};
@@ -8,7 +9,7 @@ use subak_core::scheme::{Follows, Goal, Info};
 use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, Policy, Utility};
 
-/// Sets the utility function of every flow under `policy`; max-min has none.
+/// Sets the utility function of every flow under `policy`; max-min needs none.
 pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
@@ -21,13 +22,14 @@ pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Resul
     Ok(())
 }
 
-/// The only policy that the scheme supports, if that is not the spec's: the scheme then runs under its own.
+/// Max-min, if the scheme supports no other policy and the spec has another one: the scheme then runs under
+/// max-min.
 pub(crate) fn only(goal: Goal, of_spec: Option<&Value>) -> Option<Policy> {
     let other = of_spec.and_then(|policy| policy.get("kind")).is_some_and(|kind| kind != Policy::MaxMin.name());
     (other && matches!(goal, Goal::MaxMin | Goal::EqualMaxMin)).then_some(Policy::MaxMin)
 }
 
-/// An error for a scheme with another goal than `policy`, by definition or because of a parameter.
+/// An error if the scheme does not converge to the optimum of `policy`, by definition or because of a parameter.
 pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), InputError> {
     if info.goal.serves(policy) {
         let follow = info.params.iter().filter(|p| p.follows == Some(Follows::Alpha));
@@ -52,14 +54,14 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
     Err(InputError::new("policy.kind", what, hint))
 }
 
-/// Names of the schemes that come near the optimum of `policy`.
+/// Hint with the names of the schemes that converge to the optimum of `policy`.
 fn serving(policy: Policy) -> String {
     let all = subak_schemes::registry::all().into_iter().filter(|info| info.goal != Goal::Own);
     let names: Vec<_> = all.filter(|info| info.goal.serves(policy)).map(|info| quoted(info.name)).collect();
     format!("choose one of: \"ideal\", {}", names.join(", "))
 }
 
-/// Label of a policy.
+/// Label of a policy in results.
 pub(crate) fn label(policy: Policy) -> String {
     match policy {
         Policy::AlphaFair { alpha } => format!("alpha-fair {alpha}"),

@@ -1,4 +1,5 @@
-//! Keys and values of specs that were renamed before the first release: the old names are read for one version, with a note.
+//! Keys and values of specs that were renamed before the first release. The old names are accepted for one version,
+//! with a note.
 
 use serde_json::{Map, Value};
 use subak_core::InputError;
@@ -15,7 +16,8 @@ const KEYS: &[(&str, &str, &str)] = &[
 /// Table, key, old value, and new value.
 const VALUES: &[(&str, &str, &str, &str)] = &[("network", "nic", "turns", "round-robin")];
 
-/// Renames old keys and values of `tree`, and returns a note for each. An error if both names of a key are set.
+/// Renames old keys and values of `tree`, and returns a note for each of them. If both names of a key are set, that
+/// is an error.
 pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, InputError> {
     let mut notes = Vec::new();
     for &(table, old, new) in KEYS {
@@ -57,17 +59,17 @@ fn rename_key(
         let what = format!("\"{old}\" is the old name of \"{new}\", and both are given");
         return Err(InputError::new(format!("{place}.{old}"), what, format!("keep \"{new}\"")));
     }
-    // Replaced in place, since the order of keys is that of a sweep's axes.
+    // The key is replaced in place: the order of keys determines the order of a sweep's axes.
     *map =
         std::mem::take(map).into_iter().map(|(key, v)| (if key == old { new.to_string() } else { key }, v)).collect();
     notes.push(note(place, old, new));
     Ok(())
 }
 
-/// Function of a table and its place.
+/// Callback with a table and its place in the spec.
 type Visit<'a> = dyn FnMut(&mut Map<String, Value>, &str) -> Result<(), InputError> + 'a;
 
-/// Calls `visit` with each table called `name`, and its place.
+/// Calls `visit` with each table called `name` in `tree`, and the table's place.
 fn each(tree: &mut Map<String, Value>, name: &str, visit: &mut Visit<'_>) -> Result<(), InputError> {
     let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let Some(value) = tree.get_mut(first) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! One scenario of a spec, all axes fixed: the common input of all its schemes and seeds.
+//! A scenario: the spec at one sweep point, as common input of all schemes and seeds.
 
 use crate::files::Beside;
 use crate::runs::testbed;
@@ -20,10 +20,10 @@ use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
 
-/// Maximum duration and drain of any backend, ns: 100 days, which doubles represent to a nanosecond.
+/// Maximum duration and drain of any backend, ns: 100 days, up to which doubles are exact to a nanosecond.
 pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
 
-/// One scenario of a spec.
+/// The spec at one sweep point.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub axis_values: Vec<Value>,
@@ -33,7 +33,7 @@ pub(crate) struct Scenario {
     pub measure: Measure,
     pub packet: PacketSizes,
     pub faults: Vec<Injected>,
-    /// Random faults, drawn per seed, with their indices in the spec.
+    /// Faults whose links each seed selects at random, with their indices in the spec.
     pub drawn: Vec<(usize, Breakdown)>,
     pub duration_ns: Ns,
     pub warmup_ns: Ns,
@@ -42,7 +42,7 @@ pub(crate) struct Scenario {
     pub controller: Option<Vec<(NodeId, Route)>>,
     /// Delay from a link's failure or recovery to rerouting, ns; `None`: no rerouting.
     pub reroute_ns: Option<Ns>,
-    /// Whether link delays are explicit, in the spec or a file, and not defaults.
+    /// Whether the spec or a file sets link delays; otherwise they are defaults.
     pub delays_given: bool,
     /// Scale factor: testbed rate / spec rate = spec time / testbed time.
     pub scale: f64,
@@ -51,11 +51,12 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// Names of a scenario's sections.
+    /// Sections of a spec that belong to a scenario.
     pub const SECTIONS: &[&str] =
         &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault", "controller", "testbed"];
 
-    /// Reads a spec whose axes are fixed. `topologies` caches networks read before.
+    /// Reads a spec in which each swept key has a single value. `topologies`: cache of networks by their
+    /// description.
     pub fn read(
         tree: &Map<String, Value>,
         files: &Beside,
@@ -135,7 +136,7 @@ impl Scenario {
         self.measure.check_filters(mean_share_bps(&self.topology, live), self.packet)
     }
 
-    /// The scenario of `scheme`: under its own policy, if it has one.
+    /// The scenario with the policy of `scheme`, if the scheme has its own.
     pub fn under(&self, scheme: &SchemeChoice) -> Cow<'_, Scenario> {
         match scheme.own_policy {
             Some(policy) => Cow::Owned(Scenario { policy, ..self.clone() }),
@@ -143,7 +144,7 @@ impl Scenario {
         }
     }
 
-    /// The scenario of a run with `seed`, with its random faults drawn.
+    /// The scenario of a run with `seed`, which selects the links of random faults.
     pub fn drawn(&self, seed: u64) -> Cow<'_, Scenario> {
         if self.drawn.is_empty() {
             return Cow::Borrowed(self);
@@ -172,7 +173,8 @@ impl Scenario {
                 let what = format!("scheme \"{}\" {why}: its packets cannot take several paths", scheme.label);
                 return Err(InputError::new("routing.kind", what, format!("take routing.kind = \"ecmp\"{other}")));
             }
-            // The parameter is the same whether or not traffic runs in both directions.
+            // Whether there is a controller does not depend on data and ACKs sharing links, so that `true` is as
+            // good as `false`.
             let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && backend.has_controller(&scheme.name, &params, self.topology.network())? {
                 let what = format!("scheme \"{}\" has a central controller, and the spec does not place it", info.name);
@@ -193,8 +195,8 @@ impl Scenario {
         Err(InputError::new(key, what, "shorten it, or take the scheme ideal alone, which has no packets"))
     }
 
-    /// Capacity between warm-up and the end of the duration, bits: of the sending hosts' links, to which loads are
-    /// relative, and of the links into all hosts.
+    /// Capacity between warm-up and the end of the duration, bits: of the links out of sending hosts, which a load
+    /// of 1 fills, and of the links into all hosts.
     pub fn load_bits(&self) -> (f64, f64) {
         let seconds = (self.duration_ns - self.warmup_ns) as f64 * 1e-9;
         let topology = &self.topology;
@@ -206,12 +208,12 @@ impl Scenario {
         (senders.iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds, into.sum::<f64>() * seconds)
     }
 
-    /// The run's properties on which defaults depend. `both_ways`: data and ACKs share links.
+    /// Properties of the run on which defaults of parameters depend. `both_ways`: data and ACKs share links.
     pub fn circumstances(&self, both_ways: bool) -> Circumstances {
         Circumstances { policy: self.policy, ack_share: if both_ways { self.packet.ack_share() } else { 0.0 } }
     }
 
-    /// An error if packets of flows that do not exist under `seed` are to be recorded.
+    /// An error if the spec records packets of a flow that does not exist with `seed`.
     pub fn check_recorded(&self, seed: u64) -> Result<(), InputError> {
         let Some(recorded) = &self.measure.packets else { return Ok(()) };
         let flows =
@@ -219,7 +221,7 @@ impl Scenario {
         recorded.flows(&flows).map(|_| ()).map_err(|e| e.below("packets").below("measure"))
     }
 
-    /// Capacity of link `l` in the last `span_ns` of the duration, bits.
+    /// Bits that link `l` can carry in the last `span_ns` of the duration, with changes of its capacity.
     pub fn could_carry(&self, l: LinkId, span_ns: Ns) -> f64 {
         let mut capacity_bps = self.topology.network().links()[l].capacity_bps;
         let (mut bits, mut from_ns) = (0.0, self.duration_ns.saturating_sub(span_ns));
@@ -235,7 +237,7 @@ impl Scenario {
         bits + capacity_bps * (self.duration_ns - from_ns) as f64 * 1e-9
     }
 
-    /// Estimated cost of a run.
+    /// Estimated cost of a run with `scheme`.
     pub fn cost(&self, scheme: &SchemeChoice) -> Cost {
         let expected = self.workload.expected(&self.topology, self.packet, self.duration_ns);
         let links = self.topology.network().links().len() as f64;
@@ -270,7 +272,7 @@ impl Scenario {
         }
     }
 
-    /// Mean over links of the time of a full packet and its ACK, s.
+    /// Mean over links of the time in which a full packet crosses the link and its ACK crosses back, s.
     fn mean_hop_s(&self) -> f64 {
         let links = self.topology.network().links();
         let packet_bits = 8.0 * f64::from(self.packet.mtu_bytes);
@@ -278,7 +280,8 @@ impl Scenario {
         sum / (links.len() as f64).max(1.0)
     }
 
-    /// Time until the last flow ends if the hosts' links carry `wire_bytes` at full rate, s.
+    /// Time until the last flow ends if the hosts' links are the only bottlenecks and carry `wire_bytes` in total,
+    /// s.
     fn busy_s(&self, wire_bytes: f64) -> f64 {
         let access_bps: f64 = self.topology.hosts().iter().map(|&h| self.topology.access_bps(h)).sum();
         let arrivals_s = if self.workload.loads().is_some() { self.duration_ns as f64 * 1e-9 } else { 0.0 };
@@ -297,12 +300,12 @@ impl Scenario {
     }
 }
 
-/// Whether a network's link delays are explicit: not a generator's default.
+/// Whether `network` sets link delays, so that they are not a generator's default.
 fn gives_delays(network: &Value) -> bool {
     network.get("kind").is_none() || network.as_object().is_some_and(|map| map.keys().any(|key| key.contains("delay")))
 }
 
-/// An error for subflows of flows whose packets are sprayed.
+/// An error if flows have subflows and packets are sprayed too.
 fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputError> {
     topology.spread()?;
     let several = |table: &Map<String, Value>| table.get("subflows").and_then(Value::as_u64).is_some_and(|n| n > 1);
@@ -318,7 +321,7 @@ fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputE
     }
 }
 
-/// The topology of a network, cached.
+/// The topology of `network`, from the cache if it was read before.
 fn topology(
     network: &Value,
     routing: Option<&Value>,
@@ -343,26 +346,31 @@ fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
 
 /// The keys of `[run]`.
 pub(super) const RUN: &[Key] = &[
-    Key::required("duration", ValueType::Span(1, MOST_NS), "how long flows arrive, such as \"50ms\""),
-    Key::new("warmup", ValueType::Span(0, MOST_NS), "0", "flows that start earlier do not count"),
+    Key::required("duration", ValueType::Span(1, MOST_NS), "time during which flows start, such as \"50ms\""),
+    Key::new(
+        "warmup",
+        ValueType::Span(0, MOST_NS),
+        "0",
+        "flows that start before this time are excluded from statistics",
+    ),
     Key::open(
         "drain",
         ValueType::Span(0, MOST_NS),
         "20 durations",
-        "how much longer flows may take to complete. A run ends as soon as all have completed",
+        "time after `duration` that flows have to complete. A run ends as soon as all have completed",
     ),
     Key::new(
         "seeds",
         ValueType::Either(&[ValueType::Whole(1, u32::MAX as u64), ValueType::List(&ValueType::Whole(0, u64::MAX))]),
         "1",
-        "how many seeds, counted from 1, or a list of seeds",
+        "number of seeds, which are then 1, 2, ...; or a list of seeds",
     ),
 ];
 
-/// Duration, warm-up and drain.
+/// Reads duration, warm-up and drain, ns.
 fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
     let mut section = Section::of(value, RUN)?;
-    let hint = "say how long flows arrive, such as \"50ms\"";
+    let hint = "say time during which flows start, such as \"50ms\"";
     let duration_ns = section.need("duration", hint, Ns::MAX, |v| Ns::read(ValueType::Span(1, MOST_NS), v));
     let warmup_ns: Ns = section.take("warmup");
     if warmup_ns >= duration_ns {
@@ -372,7 +380,8 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
             "give a time below the duration",
         ));
     }
-    // By then even the largest flows have ended in nearly every run; a run stops as soon as all flows have ended.
+    // In nearly every run even the largest flows end within the default drain. A run stops once all flows have
+    // ended.
     let most_ns = if duration_ns > SHORT_NS { MOST_NS } else { SHORT_NS };
     let drain_ns = section.given("drain").unwrap_or(duration_ns.saturating_mul(20).min(most_ns));
     section.get("seeds");
@@ -397,7 +406,7 @@ pub(super) const TESTBED: &[Key] = &[
     ),
 ];
 
-/// Reads the scale factor, and the hosts' part of the RTT, ns.
+/// Reads the scale factor, and the RTT of the hosts without links, ns.
 fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
     let (scale, rtt_ns) = (1.0, 1_000_000);
     let Some(value) = value else { return Ok((scale, rtt_ns)) };

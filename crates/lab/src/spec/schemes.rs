@@ -30,8 +30,8 @@ pub(super) const SCHEME: &[Key] = &[
     Key::open("params", ValueType::Other("params", any), "the scheme's", "its parameters"),
 ];
 
-/// Reads the list of schemes; a list as a parameter's value makes one scheme for each value. `of_spec` is the spec's
-/// policy.
+/// Reads the list of schemes. A list as value of a parameter becomes one scheme for each value. `of_spec` is the
+/// spec's policy.
 pub(super) fn schemes(
     value: &Value,
     of_spec: Option<&Value>,
@@ -123,7 +123,7 @@ fn scheme(value: &Value, of_spec: Option<&Value>, sources: &Sources) -> Result<V
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
 }
 
-/// What runs the scheme, and its metadata.
+/// Backend of the scheme called `name`, and the scheme's metadata.
 fn backend<'a>(
     name: &str,
     asked: Option<&str>,
@@ -139,7 +139,7 @@ fn backend<'a>(
     }
 }
 
-/// The scheme from outside that the table names, if it names one.
+/// Loads the user's scheme that the table of `[[scheme]]` names, if it names one.
 fn outside(section: &mut Section, sources: &Sources) -> Result<Option<Outside>, InputError> {
     let word = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_string);
     let name = word(section.get("name"));
@@ -211,7 +211,7 @@ fn names(parts: &[Part]) -> String {
     parts.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Extends the error for a parameter that belongs to another optimizer or transport by that one's name.
+/// If an unknown parameter belongs to another optimizer or transport, adds its name to the error.
 fn in_half(mut fault: InputError, info: &Info) -> InputError {
     fault.more = fault.more.into_iter().map(|f| in_half(f, info)).collect();
     let name = fault.place.strip_prefix("params.").unwrap_or_default();

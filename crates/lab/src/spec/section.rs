@@ -9,17 +9,17 @@ use subak_core::{InputError, InputErrors};
 
 pub(crate) use subak_core::keys::{FromValue, between, each, flag, list, text, whole};
 
-/// A table of a spec while it is read. Places in errors are relative to the table.
+/// Reader of one table of a spec. Places in errors are relative to the table.
 pub(crate) struct Section<'a> {
     map: &'a Map<String, Value>,
     keys: Vec<&'static Key>,
-    /// Keys declared so far.
+    /// Keys read so far; at the end, all others are unknown.
     known: Vec<&'static str>,
     faults: InputErrors,
 }
 
 impl<'a> Section<'a> {
-    /// `value` as a table with `keys`.
+    /// Reader of `value`, which must be a table, with the declared `keys`.
     pub fn of(value: &'a Value, keys: &'static [Key]) -> Result<Self, InputError> {
         let map = value.as_object().ok_or_else(|| {
             InputError::new("", format!("{} is not a table", shown(value)), "give a table of keys and values")
@@ -27,7 +27,7 @@ impl<'a> Section<'a> {
         Ok(Section::over(map, keys))
     }
 
-    /// The table `map` with `keys`.
+    /// Reader of the table `map` with the declared `keys`.
     pub fn over(map: &'a Map<String, Value>, keys: &'static [Key]) -> Self {
         Section { map, keys: keys.iter().collect(), known: Vec::new(), faults: InputErrors::default() }
     }
@@ -42,20 +42,20 @@ impl<'a> Section<'a> {
         found.unwrap_or_else(|| unreachable!("{name} is a key that the table declares"))
     }
 
-    /// Reads the value of `key`; its default if unset.
+    /// Reads the value of key `name`; its default if the key is not set.
     pub fn take<T: FromValue>(&mut self, name: &'static str) -> T {
         self.known.push(name);
         let key = self.declared(name);
         self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::placeholder(key.value_type))
     }
 
-    /// Reads the value of `key`, if set and valid.
+    /// Reads the value of key `name`, if the key is set and valid.
     pub fn given<T: FromValue>(&mut self, name: &'static str) -> Option<T> {
         let holds = self.declared(name).value_type;
         self.opt(name, |value| T::read(holds, value))
     }
 
-    /// The unparsed value of `key`, if set.
+    /// The unparsed value of `key`, if the key is set.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
         debug_assert_eq!(self.declared(key).name, key);
         if !self.known.contains(&key) {
@@ -64,14 +64,15 @@ impl<'a> Section<'a> {
         self.map.get(key)
     }
 
-    /// The value of `key` as parsed by `read`, if set and valid.
+    /// The value of `key` as parsed by `read`, if the key is set and valid.
     pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, InputError>) -> Option<T> {
         let value = self.get(key)?;
         self.faults.keep(read(value).map_err(|e| e.below(key)))
     }
 
-    /// The value of the required `key`; `hint` is the hint if it is missing. `placeholder` replaces an invalid value while the
-    /// rest is read, and [`Section::end`] refuses the table.
+    /// The value of the required `key`. `hint` completes the error for a missing key. If the value is missing or
+    /// invalid, `placeholder` is returned, so that the rest of the table can be read, and [`Section::end`] returns the
+    /// error.
     pub fn need<T>(
         &mut self,
         key: &'static str,
@@ -88,7 +89,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Like [`Section::need`], for a key without which nothing else can be read.
+    /// The value of the required `key`, without which the rest of the table cannot be read: a missing or invalid value
+    /// is an immediate error.
     pub fn must<T>(
         &mut self,
         key: &'static str,
@@ -99,7 +101,7 @@ impl<'a> Section<'a> {
         read(value).map_err(|e| e.below(key))
     }
 
-    /// The value of a valid part; keeps the error of an invalid one.
+    /// The value of `part`; records its error, if it has one.
     pub fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         self.faults.keep(part)
     }
@@ -109,7 +111,7 @@ impl<'a> Section<'a> {
         self.faults.push(fault);
     }
 
-    /// Returns the errors so far.
+    /// Returns the errors recorded so far as one error.
     pub fn faults(self) -> InputError {
         let none = || InputError::new("", "the table is at fault", "report this as a defect");
         self.faults.done().err().unwrap_or_else(none)
@@ -125,7 +127,7 @@ impl<'a> Section<'a> {
         self.faults.len()
     }
 
-    /// Returns `made`, or every error of the table. Unknown keys are errors too, if the table was read to the end.
+    /// Returns `made`, or all errors of the table. If `made` is `Ok`, unknown keys are errors too.
     pub fn end<T>(mut self, made: Result<T, InputError>) -> Result<T, InputError> {
         match made {
             Ok(made) => {
@@ -140,13 +142,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Like [`Section::end`], for a result that is `None` if a part is invalid.
+    /// Same as [`Section::end`], for a result that is `None` if some part of the table is invalid.
     pub fn all<T>(self, made: Option<T>) -> Result<T, InputError> {
         self.end(Ok(()))?;
         made.ok_or_else(|| InputError::new("", "a part of the table is missing", "report this as a defect"))
     }
 
-    /// Like [`Section::end`], without a result.
+    /// Same as [`Section::end`], without a result.
     pub fn finish(self) -> Result<(), InputError> {
         self.end(Ok(()))
     }

@@ -1,5 +1,5 @@
-//! Sweeps. A list in place of a scalar is an axis. A spec's scenarios are the Cartesian product of its axes in the
-//! order of declaration, with the last axis varying fastest.
+//! Sweeps. A key with a list in place of a single value is an axis of the sweep. The scenarios of a spec are the
+//! Cartesian product of its axes in the order of declaration; the last axis varies fastest.
 
 use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
@@ -12,23 +12,23 @@ use subak_core::quantity::{bytes_from_json, capacity_from_json, number_from_json
 /// A key with a list of values to sweep over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// Place of the key: `workload.load`, `fault[0].probability`.
+    /// Place of the key, such as `workload.load` or `fault[0].probability`.
     pub key: String,
-    /// Its values.
+    /// Values of the key.
     pub values: Vec<Value>,
 }
 
 /// Largest number of trials of a spec.
 pub(crate) const MOST_TRIALS: u64 = 1_000_000;
 
-/// Keys of inline networks whose values are lists.
+/// Keys of networks in the spec whose values are lists, and thus not swept.
 const OF_FILES: &[&str] = &["links", "nodes", "edges"];
 
-/// Special words of `network.hosts` beside a file.
+/// Special values of `network.hosts` for a network in a file.
 const HOSTS_WORDS: &[&str] = &["all", "leaves"];
 
-/// Nesting depth of lists in an unswept value of `key`; a list that is one level deeper is swept. Indices of tables
-/// are omitted: `fault[].kinds`.
+/// Nesting depth of lists in a single value of `key`; a list one level deeper is a list of values to sweep over.
+/// `key` is without indices of tables: `fault[].kinds`.
 fn natural(key: &str) -> usize {
     let deepest =
         |tables: &[&'static [Key]], path: &[&str]| tables.iter().map(|keys| below(keys, path)).max().unwrap_or(0);
@@ -43,14 +43,14 @@ fn natural(key: &str) -> usize {
     }
 }
 
-/// Like [`natural`], for the value at `path` in a table with `keys`.
+/// Nesting depth of lists in a single value at `path` in a table with `keys`.
 fn below(keys: &'static [Key], path: &[&str]) -> usize {
     let [name, rest @ ..] = path else { return 0 };
     let Some(key) = keys.iter().find(|key| key.name == *name) else { return 0 };
     if rest.is_empty() { key.value_type.depth() } else { key.value_type.inner().map_or(0, |inner| below(inner, rest)) }
 }
 
-/// The declared type of an axis's key; among several tables that declare it, a numeric type is preferred.
+/// Declared type of a swept key. If several tables declare the key, a numeric type is preferred.
 pub(crate) fn declared(key: &str) -> Option<ValueType> {
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
     let among = |tables: &[&'static [Key]], path: &[&str]| {
@@ -74,7 +74,7 @@ fn at(keys: &'static [Key], path: &[&str]) -> Option<ValueType> {
     if rest.is_empty() { Some(key.value_type) } else { at(key.value_type.inner()?, rest) }
 }
 
-/// Top-level keys with sweep rules of their own.
+/// Top-level keys that are not searched for swept values.
 const ASIDE: &[&str] = &["scheme", "schema", "name"];
 
 fn depth(value: &Value) -> usize {
@@ -84,8 +84,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether `value` at `key` is a list to sweep over. Where text or a table may replace a list (`sizes`), a list of
-/// these is swept.
+/// Whether `value` at `key` is a list to sweep over. For a key whose value may be a text, a table or a list
+/// (`sizes`), a list of texts or tables is swept.
 fn swept(key: &str, value: &Value) -> bool {
     let Value::Array(items) = value else { return false };
     if key == "network" {
@@ -98,7 +98,7 @@ fn swept(key: &str, value: &Value) -> bool {
     natural == 0 || items.iter().any(|v| v.is_string() || v.is_object()) && natural == 2 || depth(value) > natural
 }
 
-/// The axes of `spec`, in the order of declaration.
+/// The swept keys of `spec`, in the order of declaration.
 pub fn axes(spec: &Map<String, Value>) -> Result<Vec<Axis>, InputError> {
     let mut found = Vec::new();
     for (key, value) in spec {
@@ -109,7 +109,7 @@ pub fn axes(spec: &Map<String, Value>) -> Result<Vec<Axis>, InputError> {
     Ok(found)
 }
 
-/// Appends the axes at and below `key`.
+/// Appends the swept keys at and below `key`.
 pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result<(), InputError> {
     match value {
         _ if key == "run.seeds" => {}
@@ -140,13 +140,14 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
     Ok(())
 }
 
-/// Whether `hosts` beside a file is a list of host names: it has none of the special words, and no lists.
+/// Whether `hosts` of a network with `file` is a list of host names: an entry that is a special word or a list means
+/// that it is swept.
 fn is_list_of_hosts(network: &Map<String, Value>, hosts: &Value) -> bool {
     let is_word = |v: &Value| v.is_array() || v.as_str().is_some_and(|word| HOSTS_WORDS.contains(&word));
     network.contains_key("file") && hosts.as_array().is_some_and(|names| !names.iter().any(is_word))
 }
 
-/// An error if two values of an axis are equal in any notation: their trials would be the same.
+/// An error if two values of an axis are equal, even in different units: their trials would be the same.
 fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
     let mut seen = HashMap::new();
     for value in values {
@@ -162,7 +163,7 @@ fn refuse_equal(key: &str, values: &[Value]) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Interpretations of a value: itself, a number, a rate, a size or a time.
+/// Readings of a value by which it may equal another one: as a number, a rate, a size, a time, and literally.
 fn readings(value: &Value) -> Vec<(usize, String)> {
     let readings = [
         number_from_json(value).ok(),
@@ -188,7 +189,7 @@ pub(crate) fn count(axes: &[Axis]) -> Result<u64, InputError> {
     })
 }
 
-/// Combination `index` of the axes' values, the last axis fastest.
+/// Index of each axis's value at sweep point `index`; the last axis varies fastest.
 pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
     let mut rest = index;
     let mut choice: Vec<usize> = axes
@@ -205,7 +206,7 @@ pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
     choice
 }
 
-/// `root` without the axes' lists, which [`fix`] need not copy for every scenario.
+/// `root` without the lists of swept values, so that [`fix`] need not copy them for every scenario.
 pub(crate) fn bare(root: &Map<String, Value>, axes: &[Axis]) -> Map<String, Value> {
     let mut bare = root.clone();
     for axis in axes {
@@ -227,8 +228,8 @@ pub(crate) fn fix(bare: &Map<String, Value>, axes: &[Axis], choice: &[usize]) ->
     fixed
 }
 
-/// The value at a key in the notation of [`collect`]. A user's key that contains a dot is not found here; the section
-/// that reads it reports an error.
+/// The value at `key`, in the notation of [`Axis::key`]. A key of the spec that contains a dot is not found; the
+/// reader of its section reports an error.
 fn find<'a>(root: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
     let mut parts = key.split('.');
     let mut place = step(root, parts.next()?)?;

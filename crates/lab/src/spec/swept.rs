@@ -1,4 +1,4 @@
-//! Swept values as numbers, for the axes of figures: `["50KB", "100KB"]`.
+//! Swept values such as `["50KB", "100KB"]` as numbers, for the axes of figures.
 
 use super::sweep::{Axis, declared};
 use serde::Serialize;
@@ -30,9 +30,9 @@ pub enum AxisUnit {
 pub struct Swept {
     /// Value in the spec.
     pub value: Value,
-    /// Number in `unit`; `None` for other values.
+    /// The value as a number in `unit`; `None` if it is not a number.
     pub number: Option<f64>,
-    /// Its unit.
+    /// Unit of `number`.
     pub unit: Option<AxisUnit>,
 }
 
@@ -45,7 +45,7 @@ const AMOUNTS: [ValueType; 4] = [
 ];
 
 impl AxisUnit {
-    /// Name of this key's column.
+    /// Name of the column for the numbers of `key`, which ends in the unit.
     pub fn column(self, key: &str) -> String {
         match self {
             AxisUnit::Bps => format!("{key}_bps"),
@@ -78,7 +78,7 @@ fn number(value_type: ValueType, unit: AxisUnit, value: &Value) -> Option<f64> {
     read.map(|x| if unit == AxisUnit::Ns { (x * 1e9).round() } else { x })
 }
 
-/// `values` as numbers in one unit; `None` if any is not.
+/// `values` as numbers in one unit; `None` if any value is not such a number.
 fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(AxisUnit, Vec<f64>)> {
     if let ValueType::Either(some) = value_type {
         return some.iter().find_map(|one| numbers(one, values));
@@ -87,7 +87,7 @@ fn numbers(value_type: &ValueType, values: &[Value]) -> Option<(AxisUnit, Vec<f6
     values.iter().map(|v| number(*value_type, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
 }
 
-/// The values of a key of type `value_type`, with numbers if all have one.
+/// The values of a key of type `value_type` as written, and as numbers if all are numbers.
 pub(crate) fn read(value_type: Option<&ValueType>, values: &[Value]) -> Vec<Swept> {
     let found = match value_type {
         Some(value_type) => numbers(value_type, values),
@@ -103,7 +103,7 @@ pub(crate) fn read(value_type: Option<&ValueType>, values: &[Value]) -> Vec<Swep
 }
 
 impl Axis {
-    /// The axis's values, with numbers if all have one.
+    /// The axis's values as written, and as numbers if all are numbers.
     pub fn read(&self) -> Vec<Swept> {
         read(declared(&self.key).as_ref(), &self.values)
     }

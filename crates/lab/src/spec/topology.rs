@@ -1,4 +1,4 @@
-//! A network prepared for flows: its hosts, its routing, and a reverse link for every link.
+//! A network prepared for flows: with hosts, routing, and a reverse link for every link.
 
 use crate::files::Beside;
 use crate::spec::section::{text, whole};
@@ -14,7 +14,7 @@ use subak_core::{IdVec, InputError, InputErrors, Link, LinkId, Network, Nic, Nod
 #[derive(Debug)]
 pub struct Topology {
     network: Network,
-    /// The network without the added reverse links; the router uses only these links.
+    /// The network as the spec describes it, without added reverse links. Routing uses only these links.
     described: Network,
     hosts: Vec<NodeId>,
     access_bps: IdVec<NodeId, f64>,
@@ -30,12 +30,12 @@ pub(crate) struct Spreading {
     pub ways: usize,
 }
 
-/// Error for an unknown link.
+/// Error for an unknown link name.
 pub(crate) fn unknown_link(name: &str, network: &Network) -> InputError {
     unknown_name(name, "link", &network.links().iter().map(|l| l.id.as_str()).collect::<Vec<_>>())
 }
 
-/// Error for an unknown name; it lists the known ones if they are few, else the nearest.
+/// Error for an unknown name; lists the known names if they are few, otherwise the most similar ones.
 pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> InputError {
     if known.len() <= 16 {
         return unknown_word(name, what, known);
@@ -47,7 +47,8 @@ pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> InputError
     InputError::new("", format!("unknown {what} {}", quoted(name)), hint)
 }
 
-/// Splits `network` into its description without `nic`, and the NIC scheduling, which only runs need.
+/// Splits `network` into the description without the key `nic`, and the NIC scheduling, which only simulations
+/// use.
 fn nic(network: &Value) -> (Value, Result<Nic, InputError>) {
     let mut plain = network.clone();
     let Some(given) = plain.as_object_mut().and_then(|map| map.remove("nic")) else {
@@ -100,7 +101,8 @@ impl Topology {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
             faults.push(InputError::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
-        // Rerouting delay and load balancing are keys of a run only, so that the case reader does not know them.
+        // Rerouting and load balancing matter to runs only; the reader of routing that is shared with other inputs
+        // does not know these keys.
         let mut plain = routing.cloned();
         let spreading = faults.keep(spreading(routing).map_err(|e| e.below("routing"))).unwrap_or_default();
         if let Some(Value::Object(map)) = &mut plain {
@@ -144,12 +146,12 @@ impl Topology {
         &self.network
     }
 
-    /// Links of the description, without added ones.
+    /// Links that the spec describes, without added reverse links.
     pub fn described_links(&self) -> &IdVec<LinkId, Link> {
         self.described.links()
     }
 
-    /// The hosts, in order.
+    /// The hosts, in the order of node numbers.
     pub fn hosts(&self) -> &[NodeId] {
         &self.hosts
     }
@@ -159,7 +161,7 @@ impl Topology {
         self.hosts.binary_search(&node).is_ok()
     }
 
-    /// Total capacity of a host's outgoing links, bit/s.
+    /// Total capacity of the links out of `host`, bit/s.
     pub fn access_bps(&self, host: NodeId) -> f64 {
         self.access_bps[host]
     }
@@ -169,7 +171,7 @@ impl Topology {
         self.hosts.iter().map(|&h| self.access_bps(h)).sum::<f64>() * (duration_ns as f64 * 1e-9) / 8.0
     }
 
-    /// Smallest delay of a link, ns, at least 1: the lower bound of a reaction's delay.
+    /// Smallest delay of a link, ns, at least 1: lower bound of the delay between an event and a reaction to it.
     pub fn quickest_ns(&self) -> Ns {
         self.network.links().iter().map(|l| l.delay_ns).min().unwrap_or(1).max(1)
     }
@@ -192,12 +194,12 @@ impl Topology {
         Ok(())
     }
 
-    /// Whether every host reaches every other, and no link has failed.
+    /// Whether every host can reach every other host, and the network's description has no failed link.
     pub(crate) fn is_whole(&self) -> bool {
         self.check_connected().is_ok() && !self.network.has_down()
     }
 
-    /// Whether some host reaches another.
+    /// Whether at least one host can reach another.
     pub(crate) fn has_a_pair(&self) -> bool {
         self.hosts.iter().any(|&h| {
             let reached = self.reached(h, true);
@@ -205,8 +207,8 @@ impl Topology {
         })
     }
 
-    /// Nodes that can be reached from `start`, or, if not `there`, from which it can be reached. With symmetric
-    /// routing only links with reverse links count.
+    /// Nodes that can be reached from `start` (`there`), or from which `start` can be reached. With symmetric
+    /// routing, only links with a reverse link are used.
     fn reached(&self, start: NodeId, there: bool) -> IdVec<NodeId, bool> {
         let mut next: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.described.nodes().len());
         for (link, reverse_link) in self.described.links().iter().zip(self.described.reverse_links()) {
@@ -230,17 +232,17 @@ impl Topology {
         reached
     }
 
-    /// A separate router for one run.
+    /// A new router, whose state belongs to one run.
     pub fn router(&self) -> Router {
         Router::by(&self.described, self.routing)
     }
 
-    /// Like [`Topology::router`], without the links `avoided`.
+    /// Same as [`Topology::router`], without the links `avoided`.
     pub(crate) fn router_avoiding(&self, avoided: &std::collections::BTreeSet<LinkId>) -> Router {
         Router::avoiding(&self.described, self.routing, |l| avoided.contains(&l))
     }
 
-    /// Up to `subflows` distinct routes between two hosts.
+    /// Up to `subflows` different routes between two hosts.
     pub(crate) fn routes(
         &self,
         router: &mut Router,
@@ -272,13 +274,13 @@ impl Topology {
         Ok((routes, spread))
     }
 
-    /// A route over `forward` and back over the reverse links.
+    /// A route over `forward`, whose ACKs take the reverse links.
     pub(crate) fn route_over(&self, forward: Vec<LinkId>) -> Route {
         let back = forward.iter().rev().map(|&l| self.reverse_links[l]).collect();
         Route { forward, back }
     }
 
-    /// The links with these names, which must be consecutive and distinct.
+    /// The links with these names, which must form a path without repetition.
     pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, InputError> {
         if names.is_empty() {
             return Err(InputError::new("", "the path has no link", "name at least one link"));
@@ -308,7 +310,7 @@ impl Topology {
         Ok(path)
     }
 
-    /// First and last node of a path, if its links name their nodes.
+    /// First and last node of a path; `None` if its links have no nodes.
     pub(crate) fn ends(&self, path: &[LinkId]) -> (Option<NodeId>, Option<NodeId>) {
         let link = |l: &LinkId| &self.network.links()[*l];
         (path.first().and_then(|l| link(l).from), path.last().and_then(|l| link(l).to))

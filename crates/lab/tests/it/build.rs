@@ -1,4 +1,4 @@
-//! Identification of a build by its sources.
+//! Identity of a build: a hash of its sources.
 
 #[path = "../../sources.rs"]
 mod sources;
@@ -25,8 +25,8 @@ fn hash(crates: &Path) -> String {
     sources::hash(crates, &sources::parts(crates, "lab").unwrap()).unwrap()
 }
 
-/// Regression: changes of a weight policy, of the allocator's core or of a data table once gave the same identity.
-/// Old trials were then reused as if they were new.
+/// Regression: changes of a weight policy, of the allocator's core or of a data table did not change the identity
+/// of the build. Trials of the old code were then reused.
 #[test]
 fn a_byte_in_any_crate_below_or_in_its_data_makes_another_build() {
     let crates = &Path::new(CRATES).canonicalize().unwrap();

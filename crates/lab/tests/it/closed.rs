@@ -66,7 +66,7 @@ fn a_client_starts_its_next_transfer_when_one_has_completed_and_it_has_thought()
             let mut starts: Vec<u64> = spans.iter().map(|s| s.0).collect();
             starts.sort_unstable();
             ends.sort_unstable();
-            // The first three start by themselves, each later one 20 us after the end of one.
+            // The first three transfers start independently, each later one 20 us after the end of an earlier one.
             assert!(starts[2] < 50_000, "{scheme}: {starts:?}");
             let next: Vec<u64> = ends.iter().map(|end| end + 20_000).filter(|&at| at < 2_000_000).collect();
             assert_eq!(starts[3..], next, "{scheme} at {host}");
@@ -146,7 +146,7 @@ fn sizes_come_from_a_file_of_points() {
     let small = sizes.iter().filter(|&&s| s == 1000).count() as f64 / sizes.len() as f64;
     assert!(sizes.len() > 1000 && (0.45..0.55).contains(&small), "{small} of {}", sizes.len());
     assert!(sizes.iter().all(|&s| s == 1000 || (2000..=3000).contains(&s)));
-    // The file counts as part of the spec.
+    // The file is part of the spec's hash.
     let hash = || Spec::load(&dir.0.join("spec.toml")).unwrap().validate().unwrap().hash;
     let before = hash();
     std::fs::write(dir.0.join("sizes.csv"), "size_bytes,probability\n1000,0.5\n3000,1\n").unwrap();
@@ -193,7 +193,7 @@ fn weights_are_drawn_for_each_flow() {
     let powers = flows("powers", "{powers = [2, 16]}");
     let found: BTreeSet<u64> = powers.iter().map(|&w| w as u64).collect();
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [2, 4, 8, 16]);
-    // Another number of flows leaves the weights of the others as they were.
+    // A larger number of flows does not change the weights of the first ones.
     let more = flows_of(
         "more",
         "kind = \"churn\", epoch = \"1ms\", flows_per_host = 60, weights = {powers = [2, 16]}",

@@ -13,7 +13,7 @@ fn go(name: &str, text: &str) -> Scratch {
     dir
 }
 
-/// Data rate on the last link over its capacity, in the second half of the run.
+/// Data rate on the last link relative to its capacity, in the second half of the run.
 fn data_share(workload: &str, more: &str) -> f64 {
     let text = format!(
         r#"
@@ -34,7 +34,7 @@ const BOTH: &str = r#"{src = "h0", dst = "h2"}, {src = "h2", dst = "h0"}"#;
 
 #[test]
 fn headroom_covers_acknowledgements_where_there_are_any() {
-    // 4% for control packets, 2% for queues to drain, and 64 bytes of acknowledgement for 1500 the other way.
+    // 4% for control packets, 2% so that queues drain, and 64 bytes of ACK for 1500 bytes in the other direction.
     let near = |share: f64, want: f64| assert!((share - want).abs() < 0.003, "{share}, not {want}");
     near(data_share(THERE, ""), 0.94);
     near(data_share(BOTH, ""), 0.94 - 64.0 / 1500.0);

@@ -1,4 +1,4 @@
-//! Faults in the units of network operators: cables, nodes, groups, a fraction of the network, flapping links.
+//! Faults of cables, nodes, groups of links or nodes, a fraction of the network, and flapping links.
 
 use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use subak_core::InputError;
 use subak_lab::{RunOutcome, Spec, ValidSpec};
 
-/// Flows between all hosts of three leaves under four spines, with `faults`.
+/// A spec with `faults`: flows between all hosts of three leaves under four spines.
 fn spec(faults: Value) -> Result<ValidSpec, InputError> {
     let tree = json!({
         "network": {"kind": "leaf-spine", "leaves": 3, "spines": 4, "hosts_per_leaf": 2},
@@ -24,7 +24,7 @@ fn go(name: &str, faults: Value) -> (Scratch, RunOutcome) {
     ran(name, &spec(faults).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// Links that carried no data, by seed. The run is long enough to use all links otherwise.
+/// Links that carried no data, by seed. The run is long enough that every working link carries data.
 fn silent(dir: &Scratch) -> BTreeMap<u64, BTreeSet<String>> {
     let mut silent = BTreeMap::<_, BTreeSet<_>>::new();
     for row in rows(&dir.0, "link") {
@@ -79,7 +79,8 @@ fn each_seed_draws_its_share_of_the_cables() {
     let drawn = silent(&dir);
     assert_eq!(drawn.len(), 3);
     for links in drawn.values() {
-        // 3 of 12 cables between switches, both ways; what leads nowhere else is silent with them.
+        // 3 of 12 cables between switches fail in both directions; links that lead only to failed ones carry no
+        // data either.
         assert!((6..=12).contains(&links.len()), "{links:?}");
         assert!(links.iter().all(|l| l.contains("spine")), "{links:?}");
         let back = |l: &String| l.split_once("->").map(|(a, b)| format!("{b}->{a}")).unwrap();
@@ -88,7 +89,7 @@ fn each_seed_draws_its_share_of_the_cables() {
     assert!(drawn.values().collect::<BTreeSet<_>>().len() > 1, "every seed drew the same: {drawn:?}");
     let again = go("share-again", faults);
     assert_eq!(silent(&again.0), drawn);
-    // Of named links, a share of those: one at least.
+    // A share of named links fails: at least one.
     let (dir, _) = go("one", json!([{"kind": "down", "node": "spine0", "share": 0.01}]));
     for links in silent(&dir).values() {
         assert!(links.len() == 2 && links.iter().all(|l| l.contains("spine0")), "{links:?}");
@@ -99,7 +100,7 @@ fn each_seed_draws_its_share_of_the_cables() {
 fn two_draws_of_one_spec_are_two() {
     let one = json!({"kind": "capacity", "share": 0.5, "capacity": "1kbps", "at": 0});
     let (dir, _) = go("two-draws", json!([one, one, one]));
-    // Were they the same draw, half of the cables would be left.
+    // If both faults selected the same links, half of the cables would not be affected.
     let whole = |links: &BTreeSet<String>| links.iter().filter(|l| l.contains("spine")).count();
     let slow = |seed| {
         let rows = rows(&dir.0, "link");
@@ -113,7 +114,7 @@ fn two_draws_of_one_spec_are_two() {
 fn links_flap_until_the_outage_is_over() {
     let flap = json!([{"kind": "down", "node": "spine*", "down": "200us", "up": "1100us", "period": "400us", "lasts": "100us"}]);
     let (dir, _) = go("flap", flap);
-    // Nothing passes in [200, 300), [600, 700) and [1000, 1100) us; samples are 50 us apart.
+    // The links are down in [200, 300), [600, 700) and [1000, 1100) us; samples are 50 us apart.
     let mut sent = BTreeMap::<u64, u64>::new();
     for row in rows(&dir.0, "queue").iter().filter(|r| r["seed"] == "1" && r["link"].contains("spine")) {
         *sent.entry(row["time_ns"].parse().unwrap()).or_default() += row["data_bytes"].parse::<u64>().unwrap();
@@ -149,7 +150,8 @@ fn what_cannot_be_broken_is_refused_with_its_place() {
     }
 }
 
-/// Numbers of lost and of retransmitted packets, in a run in which a link to a receiving host fails.
+/// Numbers of lost and of retransmitted packets in a run in which a link to a receiving host fails. `waiting`:
+/// fate of queued packets.
 fn lost_and_again(waiting: &str) -> (u64, u64) {
     let text = format!(
         r#"

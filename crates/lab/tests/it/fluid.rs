@@ -1,4 +1,4 @@
-//! Specs with the fluid backend, and with centralized schemes.
+//! Specs with the fluid (flow-level) backend, and with centralized schemes.
 
 use crate::common::{Scratch, rows};
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ fn a_scheme_with_a_centre_wants_it_placed() {
     let placed = reweighed(fair, &format!("{scheme}\n[controller]\nat = \"h1\"\n"));
     let changes = results("central", &placed, "convergence");
     assert_eq!(changes.iter().map(|r| r["converged"].as_str()).collect::<Vec<_>>(), ["true", "true"], "{changes:?}");
-    // As a fluid it needs none, for nobody sends a message there.
+    // The fluid backend needs no controller, since it simulates no messages.
     let fluid = reweighed(fair, &format!("{scheme}backend = \"fluid\"\n"));
     assert_eq!(results("central-fluid", &fluid, "convergence").len(), 2);
     let fault = refusal(&reweighed(fair, "[[scheme]]\noptimizer = \"ned-central\"\ntransport = \"swift\"\n"));
@@ -177,7 +177,7 @@ duration = "60ms"
 
 #[test]
 fn a_demand_gives_the_others_as_much_under_both_backends() {
-    // Payload of 1446 in 1500 bytes; a share for messages, and some left free, as the schemes have it.
+    // 1446 of 1500 bytes are payload; each scheme leaves a fraction of the link to messages and free capacity.
     for scheme in
         ["s-perc", "s-perc-star", "fair", "charny", "flowtune", "numfabric", "xwi-s-perc", "ned-central/paced"]
     {

@@ -1,6 +1,6 @@
-//! Golden tables of behaviour: every scheme on a small network, undisturbed, under losses and with a link down.
+//! Snapshots of results: every scheme on a small network, without faults, with losses and with a link down.
 //!
-//! A change that moves a row is a change of behaviour: look at it, say why in the commit, and accept it with
+//! A changed row is a change of behaviour. Check it, state the reason in the commit message, and accept it with
 //! `INSTA_UPDATE=always cargo test -p subak-lab --test it golden`.
 
 use std::collections::BTreeMap;
@@ -50,7 +50,8 @@ down = "1ms"
 up = "1500us"
 "#;
 
-/// The spec with the schemes that support max-min, and that of the others under proportional fairness.
+/// Two specs with `fault`: one with the schemes that support max-min, and one with the others under proportional
+/// fairness.
 fn specs(name: &str, fault: &str) -> [String; 2] {
     let unnamed = subak_schemes::registry::all().into_iter().filter(|info| info.name.contains('/'));
     let is_simulated = |info: &Info| subak_lab::backends::find(info.name, None).is_ok_and(|found| !found.0.is_real());
@@ -70,7 +71,7 @@ fn specs(name: &str, fault: &str) -> [String; 2] {
     })
 }
 
-/// The 99th percentile of the slowdown of finished flows, by rank.
+/// The 99th percentile of `slowdowns`, without interpolation.
 fn p99(mut slowdowns: Vec<f64>) -> f64 {
     slowdowns.sort_by(f64::total_cmp);
     let at = (slowdowns.len() * 99).div_ceil(100).max(1) - 1;

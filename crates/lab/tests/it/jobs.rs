@@ -10,7 +10,7 @@ use subak_lab::{RunOptions, Spec, run, summary};
 
 type Rows = Vec<BTreeMap<String, String>>;
 
-/// The rows of jobs, of flows and of weights.
+/// Runs the spec `text`; returns the rows of jobs, of flows and of weights.
 fn results(name: &str, text: &str) -> [Rows; 3] {
     let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
@@ -71,7 +71,8 @@ fn the_critical_path_first_in_the_fluid_and_in_packets() {
         let row = jobs.iter().find(|r| r["scheme"] == scheme && r["workload.policy"] == policy).unwrap();
         number(row, "fct_ns") / 1e6
     };
-    // By hand, in ms, from the payload's share of the rate: 80 MB in a row, then with f1 at two thirds.
+    // Expected times in ms, from the payload's fraction of the rate: first with equal weights, then with f1 at two
+    // thirds of the link.
     let byte_ms = 8e-9 / 4.25 / (1446.0 / 1500.0) * 1e3;
     let fair = 60e6 * byte_ms;
     let first = 50e6 * byte_ms;
@@ -100,7 +101,7 @@ fn a_summary_has_the_times_of_jobs() {
     let summary = summary(&dir.0).unwrap();
     for row in summary.rows.iter().filter(|row| row.scheme == "ideal") {
         let value = |name: &str| row.metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("{name}")).1.mean;
-        // 117 ms with even weights, 98 with the critical path first.
+        // The job takes 117 ms with equal weights, and 98 ms with priority for the critical path.
         let ends = row.axes["workload.policy"] == "critical-path";
         assert_eq!((value("jobs"), value("jobs_completed")), (1.0, f64::from(u8::from(ends))));
         assert_eq!(value("jobs_unfinished"), f64::from(u8::from(!ends)));
@@ -153,7 +154,7 @@ fn computations_take_their_time_and_transfers_within_a_host_none() {
     };
     assert_eq!(flows.len(), 3);
     assert_eq!((one("job/a").0, one("job/b").0), (3e6, 6e6));
-    // Both have arrived, join computes, then same.
+    // Once both transfers have arrived, `join` computes, then `same`.
     assert_eq!(one("job/d").0, one("job/b").1 + 4.5e6);
     assert_eq!(number(&jobs[0], "fct_ns"), one("job/d").1 - 1e6);
     let least = number(&jobs[0], "ideal_fct_ns");
@@ -162,7 +163,7 @@ fn computations_take_their_time_and_transfers_within_a_host_none() {
 
 #[test]
 fn a_job_that_starts_late_is_not_looked_at_before_it_has_progress() {
-    // a starts at 3 ms, b at 6 ms.
+    // `a` starts at 3 ms, `b` at 6 ms.
     let text = TASKS.replace("kind = \"jobs\"", "kind = \"jobs\"\npolicy = \"constant-sum\"\nevery = \"1ms\"");
     let text = text.replace("size = \"1MB\"},\n  {id = \"b\"", "size = \"90MB\"},\n  {id = \"b\"");
     let [_, _, weights] = results("late", &text);
@@ -171,7 +172,7 @@ fn a_job_that_starts_late_is_not_looked_at_before_it_has_progress() {
         .filter(|r| r["flow_id"] == "job/b")
         .map(|r| (number(r, "time_ns"), number(r, "weight")))
         .collect();
-    // When b starts, weights follow what was left of each at a look.
+    // When `b` starts, the weights are computed from the remaining bytes of each transfer at the last sample.
     let left_of_a = 90e6 - 3e-3 * 1e10 / 8.0 * 1446.0 / 1500.0;
     assert_eq!(of_b[0].0, 6e6);
     assert!((of_b[0].1 / (2.0 * 1e6 / (1e6 + left_of_a)) - 1.0).abs() < 0.05, "{of_b:?}");
@@ -198,7 +199,8 @@ fn the_queries_of_tpch_run_to_their_end() {
     let [jobs, ..] = results("tpch", text);
     assert_eq!(jobs.len(), 22);
     for job in jobs {
-        // A transfer starts a link's delay after what it waits for, so a job is never as fast as its critical path.
+        // A transfer starts a link delay after its last dependency has ended, so that no job is as fast as its
+        // critical path.
         assert!(number(&job, "slowdown") >= 1.0, "{job:?}");
     }
 }
@@ -289,7 +291,7 @@ proptest! {
                 0.0 => of.remove(row["flow_id"].as_str()),
                 weight => of.insert(&row["flow_id"], weight),
             };
-            // What is set at one time counts together.
+            // Weights that are set at the same time are checked together.
             if weights.get(i + 1).is_none_or(|next| next["time_ns"] != row["time_ns"]) {
                 for (job, of) in &now {
                     let budget = number(jobs.iter().find(|r| r["flow_id"] == *job).unwrap(), "weight");

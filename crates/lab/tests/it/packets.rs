@@ -1,4 +1,4 @@
-//! Recorded packets: the table, the capture that tshark reads, congestion windows and pacing rates.
+//! Recorded packets: the packet table, the capture as read by tshark, congestion windows and pacing rates.
 
 use crate::common::{Scratch, rows};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ fn every_packet_that_comes_leaves_or_is_dropped() {
     let summary = &rows(&dir.0, "summary")[0];
     assert_eq!(summary["dropped_packets"], of("drop").to_string());
     assert_eq!(summary["packet_hops"], of("dequeue").to_string());
-    // Each way has two links: one delivery for each packet that left the switch.
+    // Each direction has two links, so that each packet that left the switch is delivered.
     let last = count(&rows_of, |r| r["event"] == "dequeue" && r["hop"] == "1");
     assert_eq!(of("deliver"), last);
     let sent = |f: &str| {
@@ -166,7 +166,7 @@ fn a_capture_wants_packets_and_links_that_are_there() {
     let wrong = capture(&dir.0, None, &["switch0->h99".into()], Vec::new()).unwrap_err();
     assert!(said(wrong).contains("switch0->h99"));
     assert!(said(capture(&dir.0, Some(7), &[], Vec::new()).unwrap_err()).contains("trial 7"));
-    // A table cut short is no table.
+    // A truncated table is an error.
     let path = dir.0.join("trials/0.packets.parquet");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
@@ -193,7 +193,7 @@ fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Option<Vec<Vec<String>>
 fn tshark_reads_the_capture_of_an_incast_as_the_table_has_it() {
     let dir = go("capture-reno", &incast("reno", "true"));
     let table = packets(&dir.0, 0);
-    // At a sender: its flow's data on the link out, acknowledgements on the link back.
+    // At a sender: the flow's data on the outgoing link, ACKs on the incoming link.
     let flows = rows(&dir.0, "flow");
     let flow = flows.iter().find(|f| f["retransmissions"] != "0").expect("some flow lost a packet");
     let host = &flow["src"];
@@ -219,7 +219,7 @@ fn tshark_reads_the_capture_of_an_incast_as_the_table_has_it() {
         let time_ns = seconds.parse::<u64>().unwrap() * 1_000_000_000 + nanoseconds.parse::<u64>().unwrap();
         assert_eq!((time_ns.to_string(), &frame[1]), (row["time_ns"].clone(), &row["link"]));
         let whole = |key: &str| row[key].parse::<u64>().unwrap();
-        // Runs beyond a loss are told in an option, for which the simulator's 64 bytes have no room.
+        // Blocks after a loss are in a SACK option, which does not fit into the simulator's 64 bytes.
         let told = row["packet"] == "ack" && whole("segment") >= whole("cumulative");
         let blocks = if !told { 0 } else { 1 + u64::from(whole("earlier_start") < whole("earlier_end")) };
         assert_eq!(frame[2].parse(), Ok(if told { 58 + 8 * blocks } else { whole("bytes") }));

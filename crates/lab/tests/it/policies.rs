@@ -1,4 +1,4 @@
-//! Policies end to end: flows, schemes and the exact rates follow the policy of the spec.
+//! Policies of specs: flows, schemes and exact rates follow the policy of the spec.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -15,14 +15,14 @@ fn go(text: &str, name: &str) -> Scratch {
     dir
 }
 
-/// Last rate of each flow under each scheme, Gb/s, by `(scheme, flow id)`.
+/// Last sampled rate, Gb/s, by `(scheme, flow id)`.
 fn last_gbps(dir: &Scratch) -> BTreeMap<(String, String), f64> {
     let rates = rows(&dir.0, "rate").into_iter();
     rates.map(|r| ((r["scheme"].clone(), r["flow_id"].clone()), r["rate_bps"].parse::<f64>().unwrap() / 1e9)).collect()
 }
 
-/// One long flow over two links of 10 Gb/s, and one flow over each link. By alpha-fairness the long flow gets 1 / (1
-/// + 2^(1/alpha)) of a link.
+/// A spec with one long flow over two links of 10 Gb/s, and one flow over each link. Under alpha-fairness the long
+/// flow gets the fraction 1 / (1 + 2^(1/alpha)) of a link.
 fn chain(policy: &str, schemes: &str) -> String {
     format!(
         r#"
@@ -56,7 +56,7 @@ fn alpha_fair_rates_of_every_optimizer_and_of_the_oracle() {
 
 #[test]
 fn convergence_is_held_against_the_policys_optimum() {
-    // DCTCP gives all three about the same number of bytes a round trip: not what proportional fairness wants.
+    // DCTCP gives all three flows about the same number of bytes per RTT, which is not proportionally fair.
     let dir = go(&chain("kind = \"alpha-fair\", alpha = 1", r#"{name = "numfabric"}, {name = "dctcp"}"#), "against");
     let converged = |scheme: &str| {
         let row = rows(&dir.0, "convergence").into_iter().find(|r| r["scheme"] == scheme).unwrap();
@@ -69,7 +69,7 @@ fn convergence_is_held_against_the_policys_optimum() {
     }
 }
 
-/// Two pairs of hosts over one link of 10 Gb/s, whose capacity becomes 4 Gb/s at 4 ms.
+/// Runs flows of two pairs of hosts over one link of 10 Gb/s, whose capacity becomes 4 Gb/s at 4 ms.
 fn narrowing(policy: &str, names: &[&str]) -> Scratch {
     let schemes: Vec<String> = names.iter().map(|n| format!("{{name = \"{n}\"}}")).collect();
     let text = format!(
@@ -103,14 +103,14 @@ fn schemes_of_every_sort_hear_that_a_capacity_changes() {
         let unsettled = settled.iter().filter(|r| r["converged"] != "true");
         let unsettled: Vec<_> = unsettled.map(|r| (&r["scheme"], &r["time_ns"], &r["within_share"])).collect();
         assert!(unsettled.is_empty(), "{unsettled:?}");
-        // 4 ms at 10 and 6 ms at 4 Gb/s.
+        // The link has 10 Gb/s for 4 ms, then 4 Gb/s for 6 ms.
         for row in rows(&dir.0, "link").iter().filter(|r| r["link"] == "switch0->switch1") {
             assert!(row["utilization"].parse::<f64>().unwrap() > 0.88, "{row:?}");
         }
     }
 }
 
-/// Completion times, ms, by scheme, of flows over one link of 10 Gb/s under `policy`.
+/// FCTs of flows over one link of 10 Gb/s under `policy`, ms, by `(scheme, flow id)`.
 fn completion_ms(policy: &str, flows: &str, name: &str) -> BTreeMap<(String, String), f64> {
     let text = format!(
         r#"
@@ -128,7 +128,7 @@ fn completion_ms(policy: &str, flows: &str, name: &str) -> BTreeMap<(String, Str
 
 #[test]
 fn completion_times_follow_sizes_what_remains_and_deadlines() {
-    // The late flow is shorter than the early one was, and longer than what remains of it.
+    // The late flow is shorter than the size of the early flow, and longer than its remaining bytes.
     let sizes =
         r#"{id = "early", path = ["a"], size = "6MB"}, {id = "late", path = ["a"], size = "3MB", start = "4ms"}"#;
     let by_size = completion_ms(r#"kind = "fct""#, sizes, "fct");
@@ -149,7 +149,7 @@ fn completion_times_follow_sizes_what_remains_and_deadlines() {
 
 #[test]
 fn bandwidth_functions_pool_over_subflows() {
-    // NUMFabric, figure 10: top and bottom links of 5 and 3 Gb/s, between them one that has 5, then 17 Gb/s.
+    // NUMFabric paper, figure 10: links of 5 and 3 Gb/s, and a middle link that has 5, then 17 Gb/s.
     let text = r#"
         network = [{id = "top", capacity = "5Gbps", delay = "7us"}, {id = "middle", capacity = "5Gbps", delay = "7us"},
             {id = "bottom", capacity = "3Gbps", delay = "7us"}]
@@ -184,7 +184,7 @@ fn bandwidth_functions_pool_over_subflows() {
 
 #[test]
 fn subflows_apart_share_for_themselves() {
-    // Alone on both links, a flow taken apart into its two subflows has two shares of each host's link.
+    // If a flow's two subflows are separate flows, they get two shares of each host's link.
     let permutation = |more: &str| {
         let text = format!(
             r#"
@@ -207,7 +207,7 @@ fn subflows_apart_share_for_themselves() {
 
 #[test]
 fn the_smallest_alpha_needs_numfabric_slowed_down() {
-    // 128 flows between random hosts; acknowledgements take next to nothing, so that the exact rates are within reach.
+    // 128 flows between random hosts. ACKs take almost no capacity, so that the exact rates can be reached.
     let text = r#"
         network = {kind = "leaf-spine", leaves = 4, spines = 2, hosts_per_leaf = 8, link_delay = "2us", buffer = "1MB"}
         workload = {kind = "churn", flows_per_host = 4, replace = 0, epoch = "1s"}
@@ -233,7 +233,7 @@ fn the_smallest_alpha_needs_numfabric_slowed_down() {
 
 #[test]
 fn weights_without_a_bound_let_short_flows_overtake() {
-    // 100 KB arrive while 10 MB are on their way: alone they take 0.1 ms.
+    // A flow of 100 KB starts during a flow of 10 MB; alone it would take 0.1 ms.
     let took = |most_weight: &str| {
         let text = format!(
             r#"
@@ -256,7 +256,8 @@ fn weights_without_a_bound_let_short_flows_overtake() {
 
 #[test]
 fn hashed_subflows_may_meet() {
-    // Two leaves, two spines: of four subflows that hash, some meet; pooled they are one, apart they are not.
+    // Two leaves, two spines: some of four hashed subflows take the same path. Pooled subflows on one path count as
+    // one, separate flows do not.
     let flows = |more: &str| {
         let text = format!(
             r#"
@@ -283,7 +284,8 @@ fn hashed_subflows_may_meet() {
     assert!(fair(&pooled) && fair(&apart), "{pooled:?} {apart:?}");
 }
 
-/// Three policies in one spec: each scheme is compared with its own, and its label names the policy.
+/// Three policies in one spec: each scheme is compared with the optimum of its own policy, and its label has the
+/// policy's name.
 #[test]
 fn schemes_of_several_policies_run_beside_one_another() {
     let text = r#"
@@ -311,7 +313,7 @@ fn schemes_of_several_policies_run_beside_one_another() {
     assert_eq!(rows.len(), 6);
     assert!(mean("ideal (fct)") < mean("ideal"), "{} {}", mean("ideal (fct)"), mean("ideal"));
 
-    // The same as under a policy of the spec's.
+    // The rates are the same as with this policy for the whole spec.
     let alone = r#"scheme = [{name = "numfabric"}]
         policy = {kind = "alpha-fair", alpha = 1}
         run"#;
@@ -329,8 +331,8 @@ fn schemes_of_several_policies_run_beside_one_another() {
     }
 }
 
-/// Schemes that support only max-min run under max-min, whichever policy the spec sets. The error of an unsupported
-/// policy names its key.
+/// Schemes that support only max-min run under max-min, whichever policy the spec sets. The error for an unsupported
+/// policy has the place of its key.
 #[test]
 fn schemes_of_one_policy_take_it() {
     let text = |policy: &str| {

@@ -59,7 +59,7 @@ fn five_transfers_that_depend_on_each_other_complete_in_their_order() {
         let (first, left, right, join, last) =
             (times("first"), times("left"), times("right"), times("join"), times("last"));
         assert_eq!(first.0, 10_000);
-        // One link's delay after what they wait for, or as much later as they say.
+        // A flow starts a link delay after its last dependency has ended, or later by its own delay.
         assert_eq!(left.0, first.1 + 1000, "{scheme}");
         assert_eq!(right.0, first.1 + 50_000, "{scheme}");
         assert_eq!(join.0, left.1.max(right.1) + 1000, "{scheme}");
@@ -128,7 +128,8 @@ fn a_failed_link_is_routed_around_in_both_directions() {
     }
 }
 
-/// One of four links between two leaves is down for a quarter of the time.
+/// A link between a leaf and a spine is down three times for 1 ms. With rerouting, utilization falls by at most
+/// 12%.
 #[test]
 fn outages_that_are_routed_around_cost_little_more_than_the_link() {
     let utilization = |scheme: &str, fault: &str| -> f64 {
@@ -154,8 +155,8 @@ fn outages_that_are_routed_around_cost_little_more_than_the_link() {
     }
 }
 
-/// The controller is at leaf 0. Data of leaf 1's hosts stays at that leaf; their messages to the controller cross a
-/// spine.
+/// The controller is at leaf 0. Data between hosts of leaf 1 stays at that leaf, but their messages to the
+/// controller cross a spine.
 #[test]
 fn messages_to_the_controller_are_routed_around_a_failed_link() {
     let times = |scheme: &str, fault: &str| -> Vec<f64> {
@@ -245,6 +246,6 @@ fn weights_change_in_a_spec_and_the_goal_with_them() {
         .filter(|r| r["scheme"] == "ideal")
         .map(|r| r["received_bytes"].parse().unwrap())
         .collect();
-    // Half and half for 2 ms, then 4 to 1: 1 + 1.6 to 1 + 0.4.
+    // Equal rates for 2 ms, then 4 to 1, so that bytes are as 1 + 1.6 to 1 + 0.4.
     assert!((bytes[0] / bytes[1] - 2.6 / 1.4).abs() < 0.01, "{bytes:?}");
 }

@@ -1,4 +1,4 @@
-//! Trials from another machine: valid ones are stored, and invalid ones are reported.
+//! Trials from another machine: valid results are stored, and invalid ones are reported.
 
 use crate::common::Scratch;
 use std::path::Path;
@@ -14,7 +14,7 @@ measure = {packets = true}
 run = {duration = "1ms", seeds = 2}
 "#;
 
-/// Runs trials like another machine, last first, and returns them after `change`.
+/// Stands for another machine: runs trials, last first, and passes each result through `change`.
 struct Other<'a> {
     spec: &'a ValidSpec,
     dir: &'a Path,
@@ -79,7 +79,7 @@ fn what_is_no_table_of_the_trial_is_told_and_not_kept() {
                 0 => files.packets = None,
                 1 => files.table.truncate(files.table.len() / 2),
                 2 => files.packets = Some(b"PAR1".to_vec()),
-                // Another trial's, by its own word.
+                // A result that claims to be of another trial.
                 _ => came.trial = 0,
             }
         }

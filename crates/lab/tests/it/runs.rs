@@ -1,4 +1,4 @@
-//! Runs in a directory: the results are the same bytes on any number of threads and after an interruption.
+//! Runs into a directory: the results are the same bytes on any number of threads and after an interruption.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let (cancel, told) = (AtomicBool::new(false), AtomicUsize::new(0));
     let progress = |p: Progress| {
         told.fetch_add(1, Ordering::Relaxed);
-        // In the middle of the fourth trial.
+        // Cancels the run in the fourth trial.
         if p.done == 3 && p.fraction < 0.99 {
             cancel.store(true, Ordering::Relaxed);
         }
@@ -83,7 +83,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let stopped = run(&spec, &cut.0, &RunOptions { progress: &progress, ..RunOptions::alone(&cancel) }).unwrap();
     assert!(stopped.cancelled && !stopped.merged && stopped.complete == 3, "{stopped:?}");
     assert!(told.load(Ordering::Relaxed) > 3 && !cut.0.join("results.parquet").exists());
-    // What a killed process leaves: half a table under its final name, another under a temporary one.
+    // Files as left by a killed process: a truncated table under its final name, another under a temporary name.
     let table = std::fs::read(cut.0.join("trials/0.parquet")).unwrap();
     std::fs::write(cut.0.join("trials/1.parquet"), &table[..table.len() / 2]).unwrap();
     std::fs::write(cut.0.join("trials/.5.parquet.1.part"), &table[..100]).unwrap();
@@ -99,7 +99,7 @@ fn a_directory_of_another_spec_is_left_alone() {
     let other = valid(&SPEC.replace("0.3, 0.6]", "0.2, 0.5]"));
     let Err(Error::InputError(fault)) = go(&other, &dir.0, 1, None) else { panic!("it ran") };
     assert!(fault.what.contains("another spec") && !fault.hint.is_empty(), "{fault}");
-    // Results of another build, which may give other bytes.
+    // Results of another build, which may produce other bytes, are refused.
     let manifest = dir.0.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text.replace(subak_lab::BUILD, "0123456789abcdef")).unwrap();
@@ -116,7 +116,7 @@ fn a_directory_of_another_spec_is_left_alone() {
     assert_eq!(fault.place, "trial");
 }
 
-/// Added seeds, loads and a scheme: finished trials are reused, and the bytes are those of a new run.
+/// After seeds, loads and a scheme were added, completed trials are reused, and the bytes are those of a new run.
 #[test]
 fn a_spec_that_grows_keeps_its_trials() {
     let (grown, fresh) = (Scratch::new("grown"), Scratch::new("fresh"));
@@ -130,7 +130,7 @@ fn a_spec_that_grows_keeps_its_trials() {
         "[[scheme]]\nname = \"reno\"\n\n[[scheme]]\nname = \"dctcp\"\nlabel = \"DCTCP\"",
     );
     let spec = valid(&more);
-    // One trial alone first: the other trials' results are there all the same.
+    // Only one trial is run, but the results of the other completed trials are kept.
     let outcome = go(&spec, &grown.0, 1, Some(0)).unwrap();
     assert_eq!((outcome.trials, outcome.complete, outcome.ran, outcome.merged), (27, 9, 1, false));
     assert!(!grown.0.join("results.parquet").exists());
@@ -143,21 +143,21 @@ fn a_spec_that_grows_keeps_its_trials() {
         let table = |dir: &Path| std::fs::read(dir.join(format!("trials/{trial}.parquet"))).unwrap();
         assert!(table(&grown.0) == table(&fresh.0), "trial {trial}");
     }
-    // Back to fewer would lose some: refused, and nothing is touched.
+    // The old spec again would lose trials: it is refused, and no file changes.
     let Err(Error::InputError(fault)) = go(&valid(SPEC), &grown.0, 1, None) else { panic!("it ran") };
     assert!(fault.what.contains("19 of its 27 complete trials"), "{fault}");
     assert!(results(&grown.0) == results(&fresh.0));
     assert_eq!(go(&spec, &grown.0, 1, None).unwrap().ran, 0);
 }
 
-/// A run that is stopped while trials are moved to their final names loses none of them.
+/// A run that is killed while trials are renamed loses none of them.
 #[test]
 fn trials_on_their_way_are_found_again() {
     let (grown, fresh) = (Scratch::new("on-their-way"), Scratch::new("from-the-start"));
     go(&valid(SPEC), &grown.0, 2, None).unwrap();
     let spec = valid(&SPEC.replace("seeds = 2", "seeds = 3"));
     go(&spec, &fresh.0, 2, None).unwrap();
-    // Trial 2 has become trial 3 and waits under its own name; its old table is gone already.
+    // Trial 2 has become trial 3; its new table has a temporary name, and its old table is removed already.
     std::fs::remove_file(grown.0.join("trials/2.parquet")).unwrap();
     std::fs::copy(fresh.0.join("trials/3.parquet"), grown.0.join("trials/0a.moving.parquet")).unwrap();
     let outcome = go(&spec, &grown.0, 2, None).unwrap();
@@ -194,12 +194,13 @@ fn what_is_complete_is_kept_whatever_happens_to_the_rest() {
     let text = SPEC.replace("duration = \"3ms\"", "duration = \"1ms\"").replace("load = [0.3, 0.6]", "load = 0.3");
     let spec = valid(&text);
     let dir = Scratch::new("kept");
-    // A directory stands where the table of trial 2 would go: that is an error of the directory, not of the trial.
+    // A directory has the name of the table of trial 2: that is an error of the results directory, not of the trial.
     go(&spec, &dir.0, 1, Some(0)).unwrap();
     std::fs::create_dir(dir.0.join("trials/2.parquet")).unwrap();
     assert!(matches!(go(&spec, &dir.0, 1, None), Err(Error::File { .. })));
     std::fs::remove_dir(dir.0.join("trials/2.parquet")).unwrap();
-    // What is complete can be read before all is, also where a process that began earlier has written its manifest since.
+    // Complete trials can be read before all are complete, even if another process has overwritten the manifest with an
+    // older status.
     assert_eq!(summary(&dir.0).unwrap().rows.len(), 1);
     let manifest = dir.0.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
@@ -231,7 +232,8 @@ fn two_runs_are_held_against_each_other() {
     assert!(!comparison.rows[0].sizes.is_empty());
 }
 
-/// Sixteen simultaneous senders, before the warm-up ends or after the duration, and one flow in between.
+/// A spec with two bursts of sixteen simultaneous senders and one flow in between. The bursts are inside or outside the
+/// measured time, depending on `warmup` and `duration`.
 fn bursts(warmup: &str, duration: &str) -> String {
     let burst = |start: &str| {
         let flow = |h: u32| format!("{{src = \"h{h}\", dst = \"h0\", size = \"300kB\", start = \"{start}\"}}");
@@ -268,7 +270,7 @@ fn what_happens_before_the_warm_up_ends_or_after_the_duration_does_not_count() {
         let peaks = rows(dir, "link").into_iter().map(|r| r["peak_queued_bytes"].parse::<u64>().unwrap());
         peaks.max().unwrap()
     };
-    // In the quiet run the second burst has only just begun at its end.
+    // In the run without bursts in the measured time, the second burst begins just before the end of the duration.
     assert!(peak(&loud.0) >= 48_000, "{}", peak(&loud.0));
     let summed: u64 = rows(&quiet.0, "wait").iter().map(|r| r["packets"].parse::<u64>().unwrap()).sum();
     assert_eq!(summed, 30_000_u64.div_ceil(1446));
@@ -276,7 +278,7 @@ fn what_happens_before_the_warm_up_ends_or_after_the_duration_does_not_count() {
 
 #[test]
 fn links_are_never_busier_than_they_can_be() {
-    // A window of 1.3 packets, at whose ends a packet is on its way out.
+    // The measured time is that of 1.3 packets, and a packet is in transmission at its start and its end.
     let text = r#"network = {kind = "star", hosts = 2, rate = "10Gbps"}
         workload = {kind = "steps", flows = [{src = "h0", dst = "h1", size = "1MB"}]}
         policy = {kind = "alpha-fair", alpha = 1}

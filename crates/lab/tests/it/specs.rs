@@ -1,4 +1,4 @@
-//! Specs that cannot be run are refused, with the place of each error, its cause and a hint.
+//! Invalid specs are refused, with the place of each error, its cause and a hint.
 
 use crate::common::{ran, rows};
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn validate(value: Value) -> Result<ValidSpec, InputError> {
     Spec::from_value(value, PathBuf::new())?.validate()
 }
 
-/// `good` with the value at a JSON pointer replaced or removed. The parent must exist.
+/// The valid spec `good` with the value at a JSON pointer replaced or removed. The parent must exist.
 fn with(pointer: &str, value: Option<Value>) -> Value {
     let mut spec = good();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -213,7 +213,7 @@ fn schemes_and_workloads_that_cannot_serve_the_policy_are_refused() {
     }
     for name in ["s-perc", "s-perc-star", "fair", "charny", "n-perc", "rcp", "numfabric-swift"] {
         assert_eq!(spec(json!({"kind": "max-min"}), named(name), plain.clone()), Ok(()), "{name}");
-        // They have one policy, and take it.
+        // These schemes support one policy, and run under it.
         assert_eq!(spec(log.clone(), named(name), plain.clone()), Ok(()), "{name}");
         let asked = json!({"name": name, "policy": log.clone()});
         assert_eq!(spec(json!({"kind": "max-min"}), asked, plain.clone()), at("scheme[0].policy.kind"), "{name}");
@@ -246,7 +246,7 @@ fn names_that_are_nearly_right_are_recognized() {
     assert!(hint("/fault/0/links", json!(["h0-switch0"])).contains("did you mean \"h0->switch0\"?"));
     let incast = json!({"kind": "incast", "senders": 2, "receiver": "host1"});
     assert!(hint("/workload", incast.clone()).contains("known: h0, h1, h2, h3"));
-    // Of a large network not every name is listed.
+    // For a large network, the hint does not list all names.
     let mut large = with("/network/hosts", Some(json!(1000)));
     large["workload"] = json!({"kind": "incast", "senders": 2, "receiver": "h_77"});
     let fault = validate(large).unwrap_err();
@@ -291,7 +291,7 @@ fn a_million_trials_are_too_many() {
     assert!(validate(spec).unwrap_err().what.contains("trials"));
 }
 
-/// All JSON pointers of a tree.
+/// Collects the JSON pointers of all values in a tree.
 fn pointers(value: &Value, here: &str, found: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), v)).collect(),
@@ -416,7 +416,7 @@ fn cost_s(scheme: &str, rate: &str, policy: &str) -> f64 {
 fn costs_know_pairs_messages_and_timers() {
     let (max_min, fair) = ("{kind = \"max-min\"}", "{kind = \"alpha-fair\", alpha = 1}");
     let dctcp = cost_s("name = \"dctcp\"", "10Gbps", max_min);
-    // Measured over 16 hosts under web search: 2.3, 2.0, 1.45, 1.9 and 1.7 times DCTCP.
+    // Measured with 16 hosts and web-search flows: 2.3, 2.0, 1.45, 1.9 and 1.7 times the cost of DCTCP.
     for (scheme, policy, least, most) in [
         ("optimizer = \"xwi\", transport = \"s-perc\"", fair, 1.8, 3.0),
         ("optimizer = \"given\", transport = \"s-perc\"", max_min, 1.6, 2.5),
@@ -428,10 +428,11 @@ fn costs_know_pairs_messages_and_timers() {
         let times = cost_s(scheme, "10Gbps", policy) / dctcp;
         assert!((least..most).contains(&times), "{scheme}: {times}");
     }
-    // Timers of a fixed interval come due for as long as the slow links need: 28 million events took 4.1 s.
+    // Timers with a fixed interval expire throughout a run that is long because of slow links: 28 million events
+    // took 4.1 s.
     let slow = cost_s("name = \"pfabric\", params = {rto = \"45us\"}", "10kbps", max_min);
     assert!((0.8..20.0).contains(&slow), "{slow}");
-    // By default they follow the base RTT, which is seconds there.
+    // Default intervals follow the base RTT, which is seconds on these links.
     for (scheme, policy) in [("pfabric", max_min), ("rcp", max_min), ("numfabric", fair)] {
         let slow = cost_s(&format!("name = \"{scheme}\""), "10kbps", policy);
         assert!(slow > 0.0 && slow < 0.1, "{scheme}: {slow}");
@@ -467,8 +468,8 @@ fn faults_at(spec: Value, place: &str) -> Vec<InputError> {
     all.unwrap_or_default().into_iter().filter(|fault| fault.place == place).collect()
 }
 
-/// Checks the bounds of keys by their schemas: values just inside are accepted, values just outside are refused.
-/// `put` makes a spec with a value for a key.
+/// Checks the bounds in the schemas of keys: values just inside are accepted, values just outside are refused.
+/// `put` returns a spec with a value for a key.
 fn check_bounds(section: &str, properties: &Map<String, Value>, put: &dyn Fn(&str, Value) -> Value) -> usize {
     let mut checked = 0;
     for (key, schema) in properties {
@@ -483,7 +484,7 @@ fn check_bounds(section: &str, properties: &Map<String, Value>, put: &dyn Fn(&st
         };
         let step = if whole { 1.0 } else { 0.01 };
         if let Some(low) = bound("minimum") {
-            // Times are whole nanoseconds, and 0.99 of one is one.
+            // Times are rounded to whole nanoseconds, and 0.99 ns is 1 ns.
             refused(if low > 0.0 && !whole { low * 0.4 } else { low - 1.0 });
             taken(low);
             checked += 1;
@@ -492,7 +493,7 @@ fn check_bounds(section: &str, properties: &Map<String, Value>, put: &dyn Fn(&st
             refused(low);
             checked += 1;
         }
-        // A large whole number is none of JSON's numbers.
+        // A large integer is not exact as a JSON number.
         if let Some(high) = bound("maximum").filter(|high| *high < 1e15) {
             refused(if whole { high + 1.0 } else { high * (1.0 + step) });
             taken(high);
@@ -525,7 +526,7 @@ fn the_bounds_of_each_key_stand_in_its_declaration() {
         spec
     });
     for entry in subak_lab::spec::workload::described().as_array().unwrap() {
-        // Keys that several workloads have are read once its own are sound.
+        // Keys that workloads share are read only if the workload's own keys are valid.
         let own: Vec<&str> =
             entry["keys"].as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
         let mut keys = properties(&entry["schema"]);
@@ -545,7 +546,7 @@ fn the_schema_refuses_times_in_text_that_the_run_refuses() {
     let every = &all["measure"]["schema"]["properties"]["convergence"]["anyOf"][0]["properties"]["every"];
     assert_eq!(every["minimum"], 1e-7);
     let pattern = every["not"]["pattern"].as_str().unwrap();
-    // No engine of patterns is at hand: its parts are looked at.
+    // There is no engine for regular expressions, so that only parts of the pattern are checked.
     assert!(pattern.contains("[0-9]{0,2}") && pattern.ends_with("ns\\s*$"), "{pattern}");
     for (text, is_refused) in [("50ns", true), ("99ns", true), ("100ns", false), ("0.1us", false), ("0.09us", true)] {
         let mut spec = good();

@@ -42,7 +42,7 @@ fn spraying_takes_every_path_and_collisions_are_gone() {
     };
     assert!(across(&ecmp).iter().all(|n| *n == 1));
     assert!(across(&spray).iter().all(|n| *n == 4));
-    // Hosts have as much as the fabric: spread, nobody waits long; hashed, some meet.
+    // The spines have the capacity of the hosts: sprayed flows hardly wait, and some hashed flows collide.
     let all = [&ecmp, &spray].map(|dir| ["dctcp", "ideal"].map(|scheme| slowest(dir, scheme)));
     assert!((1.0..1.1).contains(&all[1][1]) && all[0][1] > 1.5, "{all:?}");
     assert!(all[1][0] < 1.25 && all[0][0] > 1.5, "{all:?}");

@@ -101,7 +101,7 @@ fn flow_files_of_simulators_made_from_hpcc() {
     }
 }
 
-/// Node 0 is the switch, as in the topology of HPCC's simulator, so that node numbers differ from host numbers.
+/// Node 0 is the switch, as in topology files of HPCC's simulator, so that node numbers differ from host numbers.
 #[test]
 fn a_number_is_a_name_where_nodes_are_called_by_numbers() {
     const TOPOLOGY: &str = "4 1 3\n0\n0 1 10Gbps 1us 0\n0 2 10Gbps 1us 0\n0 3 10Gbps 1us 0\n";
@@ -237,7 +237,7 @@ fn bad_lines_are_named_by_their_number() {
     }
 }
 
-/// All errors of a file are reported at once: each cause with its first line.
+/// All errors of a file are reported at once: each error with the first line that has it.
 #[test]
 fn all_faults_of_all_rows_are_told_at_once() {
     let mut many = "start,src,dst,size\n".to_string();
@@ -325,7 +325,7 @@ fn bad_parquet_files_are_refused_with_the_row() {
     parquet(&dir.0.join("unknown.parquet"), &[0.001, 0.002], &["h1", "h9"]);
     let fault = said("unknown.parquet");
     assert!(fault.contains("h9") && fault.contains("row 2"), "{fault}");
-    // Cut short, as by a copy that broke off.
+    // A truncated file, as after an interrupted copy.
     let whole = std::fs::read(dir.0.join("negative.parquet")).unwrap();
     std::fs::write(dir.0.join("cut.parquet"), &whole[..whole.len() / 2]).unwrap();
     assert!(said("cut.parquet").contains("cannot be read as Parquet"), "{}", said("cut.parquet"));

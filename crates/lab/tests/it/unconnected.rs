@@ -1,5 +1,5 @@
-//! Networks that are not connected: flows without a path are in the results with 0 bytes, and the run reports their
-//! number.
+//! Networks that are not connected: flows without a path have rows with 0 bytes in the results, and a warning has
+//! their number.
 
 use crate::common::{ran, rows};
 use subak_lab::{Spec, ValidSpec};
@@ -58,7 +58,7 @@ fn where_no_flow_has_a_path_the_run_is_refused() {
     let none = r#"{kind = "steps", flows = [{src = "a", dst = "c", size = "10kB"}, {src = "e", dst = "c"}]}"#;
     let fault = spec(none, "dctcp").unwrap_err();
     assert!(fault.contains("none of the 2 flows has a path"), "{fault}");
-    // Flows that wait for others would wait for ever.
+    // With dependencies, a flow could wait forever for a flow without a path, so that these are errors.
     let waits = r#"{kind = "steps", flows = [{id = "x", src = "a", dst = "c", size = "10kB"},
         {src = "a", dst = "b", size = "10kB", after = ["x"]}]}"#;
     assert!(spec(waits, "dctcp").unwrap_err().contains("no path leads"));

@@ -1,4 +1,4 @@
-//! Warnings of a run, and the results that they warn of.
+//! Warnings about a run, and the results that cause them.
 
 use crate::common::{Scratch, ran, rows};
 use subak_lab::{RunOutcome, Spec, Summary, summary};
@@ -15,7 +15,7 @@ fn metric(summary: &Summary, name: &str) -> f64 {
     summary.rows[0].metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("no {name}")).1.mean
 }
 
-/// A run in which one host's link is down from 2 ms to `up`.
+/// Runs a spec in which one host's link is down from 2 ms to `up`.
 fn outage(up: &str) -> (Scratch, RunOutcome) {
     let text = format!(
         r#"
@@ -39,7 +39,7 @@ fn a_permanent_outage_is_seen_and_does_not_improve_the_mean() {
         assert_eq!(metric(&summary, "flows"), metric(&summary, "completed") + metric(&summary, "unfinished"));
         assert_eq!(kinds(&outcome).contains(&"unfinished"), !ends, "{:?}", outcome.warnings);
         means.push(metric(&summary, "slowdown_mean"));
-        // Over those that finished alone the mean would fall.
+        // The mean over completed flows alone would fall.
         let finished: Vec<f64> = rows(&dir.0, "flow").iter().filter_map(|r| r["slowdown"].parse().ok()).collect();
         let of_finished = finished.iter().sum::<f64>() / finished.len() as f64;
         assert!(if ends { (of_finished / means[means.len() - 1] - 1.0).abs() < 1e-9 } else { of_finished < means[1] });
@@ -88,7 +88,7 @@ fn nothing_finished_is_said() {
     let manifest: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.0.join("manifest.json")).unwrap()).unwrap();
     let listed: Vec<_> = manifest["warnings"].as_array().unwrap().iter().map(|w| w["kind"].as_str().unwrap()).collect();
-    // The fluid loses nothing, and says so.
+    // The fluid backend loses no packets, which is a warning.
     assert_eq!(listed, ["left-out", "nothing-finished"]);
 }
 
@@ -131,7 +131,8 @@ fn capacities_without_units_are_noticed() {
 
 #[test]
 fn a_graze_is_told_from_settling_and_criteria_are_never_averaged() {
-    // Packets are lost for a while after rates have settled: by the last look they are out of bounds.
+    // From some time after convergence on, all data packets are lost: at the last sample, rates are outside the
+    // tolerance.
     let text = r#"
         network = {links = [{id = "l1", capacity = "10Gbps", delay = "1us"}]}
         workload = {kind = "steps", flows = [{path = ["l1"]}]}
@@ -154,8 +155,8 @@ fn a_graze_is_told_from_settling_and_criteria_are_never_averaged() {
     assert!(of(0, "end_error_p50") > 0.9, "nothing arrives at the end");
 }
 
-/// Five switches in a ring with one host each. Each host sends to the host two switches further, all in the same
-/// direction.
+/// A spec with five switches in a ring, each with one host. Each host sends to the host two switches further, all
+/// in the same direction.
 fn ring(scheme: &str) -> String {
     let mut links = Vec::new();
     for k in 0..5 {
@@ -198,7 +199,8 @@ fn a_deadlock_of_pauses_is_named_and_pauses_are_counted() {
     assert!(!kinds(&outcome).contains(&"deadlock"), "{:?}", outcome.warnings);
 }
 
-/// Plain s-PERC keeps the rates of flows whose last message was lost; s-PERC* and DCTCP recover.
+/// Under s-PERC, links keep the rates of flows whose last message was lost, which is a warning. s-PERC* and DCTCP
+/// recover.
 #[test]
 fn who_does_not_survive_the_faults_of_a_spec_is_named_before_it_runs() {
     let text = |fault: &str| {
@@ -221,7 +223,7 @@ fn who_does_not_survive_the_faults_of_a_spec_is_named_before_it_runs() {
         let said = outcome.warnings.iter().filter(|w| w.kind == "no-recovery");
         let named: Vec<_> = said.map(|w| w.scheme.as_deref().unwrap()).collect();
         assert_eq!(named, if lost { vec!["s-perc"] } else { vec![] }, "{fault}: {:?}", outcome.warnings);
-        // The flows that it concerns are counted.
+        // The summary counts the flows that lost control messages.
         let summary = summary(&dir.0).unwrap();
         let of_flows = rows(&dir.0, "flow").iter().filter(|r| r["scheme"] == "s-perc" && r["ctl_drops"] != "0").count();
         assert_eq!(metric(&summary, "flows_ctl_lost"), of_flows as f64);
@@ -229,8 +231,8 @@ fn who_does_not_survive_the_faults_of_a_spec_is_named_before_it_runs() {
     }
 }
 
-/// Links count flows again when a link recovers. A warning about s-PERC is therefore given only if the outage does
-/// not end.
+/// When a link is up again, links reset their flow counts. A warning about s-PERC is therefore given only for a
+/// permanent outage.
 #[test]
 fn an_outage_that_ends_is_survived() {
     for (fault, named) in [
@@ -252,7 +254,8 @@ fn an_outage_that_ends_is_survived() {
     }
 }
 
-/// The 99th percentile of the slowdown of flows up to 100 KB on a fat-tree of 128 hosts.
+/// Runs Flowtune on a fat-tree of 128 hosts; returns the 99th percentile of the slowdown of flows up to 100 KB.
+/// `own_node`: the allocator has a node of its own; `share`: fraction of the allocator's link for messages.
 fn flowtune_on_a_fat_tree(own_node: bool, share: f64) -> (f64, RunOutcome) {
     let (node, at) = if own_node { (", controller_rate = \"40Gbps\"", "controller") } else { ("", "h0") };
     let (dir, outcome) = go(
@@ -276,7 +279,7 @@ fn flowtune_on_a_fat_tree(own_node: bool, share: f64) -> (f64, RunOutcome) {
     (slowdowns[slowdowns.len() * 99 / 100], outcome)
 }
 
-/// Regression: with a timeout that ignored the RTT, messages filled the link of the allocator's host, with 60,000
+/// Regression: with an RTO that ignored the RTT, messages filled the link of the allocator's host, with 60,000
 /// drops.
 #[test]
 fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
@@ -285,12 +288,12 @@ fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
     let (at_host, _) = flowtune_on_a_fat_tree(false, 0.5);
     println!("99th percentile of slowdowns up to 100 KB: {own:.2} with a node of its own, {at_host:.2} at a host");
     assert!(at_host < 1.3 * own, "{at_host} at a host, {own} with a node of its own");
-    // The pace holds: where a tenth of the link is all that messages may have, no more is taken.
+    // Pacing limits messages to a tenth of the link, if that is their share.
     let (_, outcome) = flowtune_on_a_fat_tree(false, 0.1);
     assert!(!kinds(&outcome).contains(&"messages"), "{:?}", outcome.warnings);
 }
 
-/// Warnings name omitted parts of files and lists, and the hosts that send.
+/// Warnings report the parts of files and lists that were ignored, and the number of hosts that send.
 #[test]
 fn what_was_left_out_is_said() {
     let dir = Scratch::new("left-out");
@@ -348,7 +351,7 @@ fn serves_max_min(scheme: &str) -> bool {
     !["numfabric\"", "xwi", "ned", "dgd"].iter().any(|name| scheme.contains(name))
 }
 
-/// The warnings of `scheme` on `network`, by kind.
+/// Warnings about parameters of `scheme` on `network`: kind and text.
 fn doubts(network: &str, scheme: &str) -> Vec<(&'static str, String)> {
     let text = format!(
         r#"
@@ -369,7 +372,7 @@ const STAR: &str = r#"{kind = "star", hosts = 4, rate = "10Gbps""#;
 
 #[test]
 fn parameters_that_do_not_suit_the_network_are_said() {
-    // What the network is, the scheme, and the warning with a figure in it; `None` where there is nothing to say.
+    // Network keys, scheme, and the expected warning: kind and a part of its text; `None`: no warning.
     let cases = [
         (r#", buffer = "50KB""#, r#"name = "dctcp""#, Some(("marking", "97500 bytes"))),
         (r#", buffer = "99KB""#, r#"name = "dctcp""#, None),
@@ -448,7 +451,7 @@ fn parameters_that_do_not_suit_the_network_are_said() {
     }
 }
 
-/// DGD's gains are prices for rates.
+/// DGD's default gains suit one line rate only; with another one, a warning is given.
 #[test]
 fn gains_for_another_line_rate_are_said() {
     let at = |rate: &str, params: &str| {

@@ -42,7 +42,7 @@ fn poisson_brings_the_load_asked_for() {
     for ((load, trial), bytes) in wire {
         let measured = bytes * 8.0 / (8.0 * 10e9 * 0.4);
         let asked: f64 = load.parse().unwrap();
-        // Web search brings some 1900 flows at the load of 0.8, half of whose bytes are in 8% of them.
+        // With the web-search sizes, a load of 0.8 has about 1900 flows; 8% of them have half of the bytes.
         assert!((measured / asked - 1.0).abs() < 0.15, "trial {trial}: {measured} for {asked}");
     }
 }
@@ -68,7 +68,8 @@ fn incasts_come_on_top_and_leave_the_other_flows_as_they_are() {
         assert_ne!(src, dst);
         groups.entry([start, dst]).or_default().push(src);
     }
-    // A load of 0.1 in 50 ms is 50 MB, some 380 incasts of 10 senders, of whom there are 7: three hosts send twice.
+    // A load of 0.1 in 50 ms is 50 MB, about 380 incasts of 10 senders. There are 7 other hosts, so that three of
+    // them send twice.
     assert!((300..460).contains(&groups.len()), "{}", groups.len());
     for mut senders in groups.into_values() {
         assert_eq!(senders.len(), 10);
@@ -156,7 +157,7 @@ fn churn_replaces_a_share_at_once() {
         let born = flows.iter().filter(|f| start(f) == f64::from(at)).count();
         assert_eq!((live, born), (40, if at == 0 { 40 } else { 16 }));
     }
-    // The optimum knows the optimum at the first look, 10 us after each change.
+    // The ideal scheme has the optimal rates at the first sample, 10 us after each change.
     let changes = rows(&dir.0, "convergence");
     assert_eq!(changes.len(), 4);
     assert!(
@@ -212,7 +213,7 @@ fn received_rates_settle_at_once_but_for_the_filter() {
     let changes = rows(&dir.0, "convergence");
     assert_eq!(changes.len(), 4);
     for change in changes {
-        // The filter takes 80 us ln(10) = 184 us from nothing, longer from a rate far above the new one.
+        // The filter takes 80 us ln(10) = 184 us from a rate of 0, and longer from a rate far above the new one.
         assert!(get(&change, "converged") == "true" && num(&change, "convergence_ns") < 200_000.0, "{change:?}");
         assert!(num(&change, "time_ns") > 0.0 || num(&change, "convergence_ns") < 11_000.0, "{change:?}");
     }
@@ -235,7 +236,7 @@ fn rates_that_settle_and_leave_again_have_not_settled_for_good() {
 
 #[test]
 fn bare_links_are_enough_for_steps() {
-    // Thesis, figure 2.1: links of 20, 30 and 12 Gb/s; flows get 18 and 12.
+    // PERC thesis, figure 2.1: links of 20, 30 and 12 Gb/s; flows get 18 and 12 Gb/s.
     let spec = "network = {links = [{id = \"l20\", capacity = \"20Gbps\", delay = \"1us\"},
                     {id = \"l30\", capacity = \"30Gbps\", delay = \"1us\"}, {id = \"l12\", capacity = \"12Gbps\", delay = \"1us\"}]}
         workload = {kind = \"steps\", flows = [{id = \"fB\", path = [\"l20\", \"l30\"]},
@@ -271,7 +272,8 @@ fn a_flow_alone_has_slowdown_one() {
 
 #[test]
 fn a_window_that_fills_the_pipe_gives_slowdown_one_in_packets_too() {
-    // Nothing paces or limits a lone DCTCP flow here: the simulator and the formula agree to the nanosecond.
+    // A DCTCP flow alone is neither paced nor limited by its window here: its FCT equals the formula to the
+    // nanosecond.
     let spec = "network = {kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2}
         workload = {kind = \"steps\", flows = [{src = \"h0\", dst = \"h3\", size = 1}, {src = \"h0\", dst = \"h1\", size = 10000, start = \"10ms\"},
            {src = \"h2\", dst = \"h1\", size = 2000000, start = \"20ms\"}]}

@@ -13,9 +13,9 @@ const SPINES: usize = 4;
 
 pub struct Fabric {
     network: Network,
-    /// Links of host `h`: up, down.
+    /// Links of each host to and from its leaf.
     access: Vec<(LinkId, LinkId)>,
-    /// Links of leaf and spine: up, down.
+    /// Links of each leaf to and from each spine.
     core: Vec<[(LinkId, LinkId); SPINES]>,
 }
 
@@ -72,13 +72,14 @@ pub struct Figures {
     pub sharing: Sharing,
 }
 
-/// Like [`measure_on`] on one thread, in its CPU time.
+/// Same as [`measure_on`] on one thread, with its CPU time as the measured time.
 #[allow(dead_code, reason = "each benchmark measures its own")]
 pub fn measure(scheme: &str, leaves: usize, millis: u64) -> Figures {
     measure_on(1, scheme, leaves, millis * 1_000_000, cpu_seconds)
 }
 
-/// Runs the permutation for `duration_ns` of simulated time.
+/// Runs the permutation workload for `duration_ns` of simulated time; `seconds` is the clock by which the run is
+/// timed.
 pub fn measure_on(threads: usize, scheme: &str, leaves: usize, duration_ns: u64, seconds: impl Fn() -> f64) -> Figures {
     let fabric = fabric(leaves);
     let params = serde_json::Map::new();

@@ -4,7 +4,9 @@ use super::{LogicalProcesses, Until};
 use crate::pauses::circle_of_pauses;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher};
+use subak_core::backend::{
+    Backend, FlowPlan, FlowView, LinkChange, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher,
+};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, LinkId, NodeId, Ns, Utility};
 
@@ -29,7 +31,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
     /// # Panics
     ///
-    /// Always: a watcher requires packets in time order, so that only one thread is possible.
+    /// Always: a watcher requires packets in time order, which only a sequential simulation provides.
     fn watch(&mut self, _watcher: Box<dyn Watcher>) {
         panic!("packets are watched on one thread");
     }
@@ -44,6 +46,13 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
         self.sims.iter_mut().for_each(|sim| sim.start_at(flow, at_ns));
+    }
+    fn allow_link_changes(&mut self) {
+        self.sims.iter_mut().for_each(Backend::allow_link_changes);
+    }
+    fn change_link(&mut self, link: LinkId, change: LinkChange) {
+        self.sims.iter_mut().for_each(|sim| sim.change_now(link, change));
+        self.exchange();
     }
     fn stop_flow(&mut self, flow: FlowId) {
         self.sims.iter_mut().for_each(|sim| sim.stop(flow));
@@ -103,7 +112,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
     fn link(&self, link: LinkId) -> LinkView {
         let near = self.sims.iter().find(|sim| sim.ports[link].begins_here).unwrap_or(&self.sims[0]);
-        // Packets lost by a link's failure are counted at its far end.
+        // Packets lost on a link that goes down are counted in the LP of the link's far end.
         let lost_packets = self.sims.iter().map(|sim| sim.ports[link].view.lost_packets).sum();
         LinkView { lost_packets, ..near.link(link) }
     }
@@ -135,7 +144,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
     }
 }
 
-/// The sum of two LPs' views of a flow.
+/// Counters of a flow in two logical processes, added.
 fn added(one: FlowView, other: &FlowView) -> FlowView {
     FlowView {
         finished_ns: one.finished_ns.or(other.finished_ns),

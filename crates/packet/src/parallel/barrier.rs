@@ -1,9 +1,9 @@
-//! Barrier for threads that synchronize many thousand times a second.
+//! Barrier for threads that synchronize many thousand times per second.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Number of spins before a waiting thread yields its core.
+/// Number of checks by a waiting thread before it yields its core.
 const LOOKS: u32 = 4000;
 
 /// A spinning barrier. A waiting thread keeps its core for some microseconds, since sleeping and waking take longer
@@ -17,7 +17,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// A barrier of `threads` threads.
+    /// A barrier at which `threads` threads wait.
     pub fn of(threads: usize) -> Self {
         Barrier { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
     }
@@ -41,7 +41,7 @@ impl Barrier {
     }
 }
 
-/// A participating thread. If it panics, the others stop waiting.
+/// Guard of a thread that uses the barrier. If the thread panics, the other threads stop waiting.
 pub(crate) struct Member<'a>(pub &'a Barrier);
 
 impl Drop for Member<'_> {

@@ -3,20 +3,21 @@
 use subak_core::backend::Injected;
 use subak_core::{IdVec, Network, NodeId, NodeKind, Ns};
 
-/// The partition: the LP of each node. Results do not depend on it.
+/// A partition of the network: the logical process of each node. Results do not depend on the partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// LP of each node.
+    /// Logical process of each node.
     pub of: IdVec<NodeId, u8>,
-    /// The number of LPs, at least two.
+    /// The number of logical processes, at least two.
     pub parts: usize,
-    /// The lookahead, ns: the least delay of the links between LPs.
+    /// The lookahead, ns: the least delay of the links between logical processes.
     pub lookahead_ns: Ns,
 }
 
 impl Cut {
-    /// Partitions the network into at most `parts` LPs of similar numbers of links; `None` if that is impossible. A switch
-    /// and its hosts stay together, and links between LPs need a delay and a reverse link.
+    /// Partitions the network into at most `parts` logical processes (LPs) with similar numbers of links; `None` if
+    /// that is impossible. A switch and its hosts are in the same LP. Links between LPs need a delay and a reverse
+    /// link.
     pub fn new(network: &Network, parts: usize) -> Option<Cut> {
         let nodes = network.nodes();
         let links = network.links();
@@ -31,7 +32,7 @@ impl Cut {
         let mut of = IdVec::filled(u8::MAX, nodes.len());
         let mut load = vec![0; parts];
         let all: usize = groups.iter().flatten().map(|&node| network.out_links(node).len()).sum();
-        // Consecutive groups are put together, as far as their order reflects locality.
+        // Consecutive groups are put into the same LP, since nodes with close numbers are often close in the network.
         let (mut part, mut given) = (0, 0);
         for group in &groups {
             let weight: usize = group.iter().map(|&node| network.out_links(node).len()).sum();
@@ -53,12 +54,12 @@ impl Cut {
             reverse_links[l]?;
             lookahead_ns = lookahead_ns.min(link.delay_ns);
         }
-        // LPs without a link between them do not wait for each other.
+        // Without links between LPs, the lookahead is unlimited.
         (lookahead_ns > 0).then_some(Cut { of, parts, lookahead_ns: lookahead_ns.min(Ns::MAX / 4) })
     }
 }
 
-/// Switches with hosts, each with its hosts; a host with several switches belongs to the first.
+/// Groups of a switch and its hosts. A host with several switches is in the group of the first one.
 fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     let is_host = |node: NodeId| network.nodes()[node].kind == NodeKind::Host;
     let mut groups: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), network.nodes().len());
@@ -76,8 +77,8 @@ fn groups(network: &Network) -> Vec<Vec<NodeId>> {
     groups.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// Assigns each remaining switch to the LP with most of its links, unless that LP already has more of these switches
-/// than others.
+/// Assigns each switch without hosts to the logical process (LP) to which most of its links go, if that LP then has
+/// at most an equal share of all links.
 fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [usize]) {
     let parts = load.len();
     let mut left: Vec<NodeId> = of.iter_enumerated().filter(|&(_, &part)| part == u8::MAX).map(|(n, _)| n).collect();
@@ -90,7 +91,7 @@ fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [us
             ends.filter(|&end| of[end] != u8::MAX).for_each(|end| links[usize::from(of[end])] += 1);
             links
         };
-        // Nearest to the hosts first; unreachable switches go to any LP.
+        // Switches nearest to the hosts come first; unreachable switches go to any LP.
         let (ready, later): (Vec<_>, Vec<_>) =
             left.iter().copied().partition(|&node| links_to(node, of).iter().any(|&links| links > 0));
         let (ready, later) = if ready.is_empty() { (later, ready) } else { (ready, later) };

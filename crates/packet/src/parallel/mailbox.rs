@@ -1,4 +1,5 @@
-//! Mailboxes between logical processes (LPs): packets and control frames that cross, and flows that have finished.
+//! Mailboxes between logical processes (LPs), for packets and control frames that cross a link between LPs, and
+//! for completions of flows.
 
 use crate::event::{ArrivalTurn, Event};
 use crate::parallel::cut::Cut;
@@ -11,25 +12,26 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 /// A message to another logical process.
 pub(crate) enum LpMessage<S: Scheme> {
-    /// Arrival of a packet: time, next link, input and number.
+    /// Arrival of a packet: time, packet, and the fields of [`Event::Arrive`](crate::event::Event::Arrive).
     Packet(Ns, Packet<S>, (LinkId, u16, ArrivalTurn)),
-    /// Arrival of a control frame at the hop before a link: time and number.
+    /// Arrival of a control frame at the upstream end of a link: time, frame, link, and number on the carrying
+    /// link.
     ControlFrame(Ns, ControlFrame<S::Ctl>, LinkId, u8),
     /// Completion of a flow.
     Finished(FlowId),
 }
 
-/// The LP that a simulation runs, and its outgoing mailboxes.
+/// Identity of the logical process that a simulation runs, and its outgoing mailboxes.
 pub(crate) struct LogicalProcess<S: Scheme> {
     pub number: usize,
     pub cut: Arc<Cut>,
-    /// Outgoing messages by receiving LP.
+    /// Outgoing messages by receiving logical process.
     pub out: Vec<Vec<LpMessage<S>>>,
-    /// Earliest arrival among `out`, ns.
+    /// Earliest arrival time of the messages in `out`, ns.
     pub first_ns: Ns,
-    /// Packets and control frames sent to other LPs.
+    /// Number of packets and control frames sent to other logical processes.
     pub crossed: u64,
-    /// Flows of local sources torn down since the last query.
+    /// Flows with a source in this logical process that were torn down since the last query.
     pub torn_down: Vec<FlowId>,
 }
 
@@ -52,7 +54,7 @@ impl<S: Scheme> LogicalProcess<S> {
 }
 
 impl<S: Scheme> Sim<S> {
-    /// Marks the links whose near or far end is in this LP.
+    /// Marks the links whose near or far end is in this logical process.
     pub(crate) fn mark_part(&mut self) {
         let Some(part) = &self.part else { return };
         for p in &mut self.ports {
@@ -60,17 +62,19 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether this is LP 0, which counts the events that every LP handles.
+    /// Whether this simulation is logical process (LP) 0, or the only one. It counts the events that every LP
+    /// handles.
     pub(crate) fn is_first(&self) -> bool {
         self.part.as_ref().is_none_or(|part| part.number == 0)
     }
 
-    /// Counts an event that every LP handles, in LP 0 only.
+    /// Subtracts the present event from the number of events, except in logical process (LP) 0: every LP handles this
+    /// event, but it counts once.
     pub(crate) fn heard_everywhere(&mut self) {
         self.counts.events -= u64::from(!self.is_first());
     }
 
-    /// Whether the state machine runs in this LP.
+    /// Whether the state machine runs in this logical process.
     pub(crate) fn has_machine(&self, machine: Machine) -> bool {
         let Some(part) = &self.part else { return true };
         match machine {
@@ -80,19 +84,19 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether the flow's source is in this LP.
+    /// Whether the flow's source is in this logical process.
     pub(crate) fn has_source(&self, flow: FlowId) -> bool {
         let Some(f) = self.flows.get(flow) else { return false };
         self.ports[self.routes.first(self.subs[f.first_sub].forward)].begins_here
     }
 
-    /// Whether the flow's sink is in this LP.
+    /// Whether the flow's sink is in this logical process.
     pub(crate) fn has_sink(&self, flow: FlowId) -> bool {
         let Some(f) = self.flows.get(flow) else { return false };
         self.routes.of(self.subs[f.first_sub].forward).last().is_some_and(|&last| self.ports[last].ends_here)
     }
 
-    /// Posts the packet over `link` to another LP.
+    /// Posts the packet, which leaves by `link`, to the logical process of the link's far end.
     #[cold]
     pub(crate) fn post_packet(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, by: (LinkId, u16, ArrivalTurn)) {
         let packet = self.slab.take(id);
@@ -101,7 +105,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Posts the control frame, against the direction of `link`, to another LP.
+    /// Posts the control frame to the logical process of the upstream end of `link`.
     #[cold]
     pub(crate) fn post_control(&mut self, frame: ControlFrame<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
         if let Some(part) = &mut self.part {
@@ -109,7 +113,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Tells every other LP that the flow has finished here.
+    /// Posts to every other logical process (LP) that the flow has finished in this LP.
     pub(crate) fn tell_finished(&mut self, flow: FlowId) {
         let Some(part) = &mut self.part else { return };
         let here = part.number;
@@ -117,7 +121,7 @@ impl<S: Scheme> Sim<S> {
         others.for_each(|(_, out)| out.push(LpMessage::Finished(flow)));
     }
 
-    /// Schedules a message that another LP posted.
+    /// Schedules a message that another logical process posted.
     pub(crate) fn take_in(&mut self, message: LpMessage<S>) {
         match message {
             LpMessage::Packet(arrives_ns, packet, (next, input, turn)) => {

@@ -4,8 +4,8 @@
 //! by their content, never by insertion, so the results equal those of one sequential simulation, byte for byte, for
 //! any cut.
 //!
-//! Every LP has all flows, routes and links, but changes only the state of its own. Counters are kept in the LP where
-//! they change (those of a source in its LP); the network's are the sums over LPs.
+//! Every LP stores all flows, routes and links, but changes only the state of those that belong to it. Each counter
+//! changes in one LP (a source's in the LP of the source). Counters of the network are sums over LPs.
 
 mod backend;
 mod barrier;
@@ -24,20 +24,21 @@ use subak_core::backend::{Injected, PacketSizes};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, InputError, Network, Ns};
 
-/// Number of events of a window's busiest LP below which threads are slower than one.
+/// Number of events in a window, over all logical processes, below which several threads are slower than one.
 const FEW: u64 = 96;
-/// Number of consecutive windows that switch threads on or off.
+/// Number of consecutive windows with too few (or enough) events after which the run changes to one thread (or to
+/// several).
 const SOME: u32 = 16;
 
-/// Number of windows on one thread after threads were oversubscribed; doubled each time.
+/// Number of windows that run on one thread after oversubscription was detected; doubled each time.
 const ALONE: u32 = 1024;
-/// Largest number of windows without a search for a long flow: a search over all flows takes longer than a window.
+/// Largest number of windows between searches for a [`LongFlow`]: a search over all flows takes longer than a window.
 const BLIND: u32 = 256;
 
-/// Condition that ends a run early.
+/// Condition that ends a run before its end time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// None: the run ends at its time.
+    /// No condition: the run continues until its end time.
     Time,
     /// A flow finishes.
     Finish,
@@ -45,13 +46,14 @@ enum Until {
     Done,
 }
 
-/// A flow that cannot finish within one window: while there is one, the run cannot end within a window.
+/// A flow that cannot finish within one window. As long as one exists, a run until all flows have finished cannot end
+/// within a window.
 #[derive(Debug, Clone, Copy)]
 struct LongFlow {
     flow: FlowId,
-    /// The LP of its sink.
+    /// The logical process of the flow's sink.
     part: usize,
-    /// Largest payload that one window can deliver, bytes.
+    /// Upper bound of the flow's payload that can arrive within one window, bytes.
     bound_bytes: u64,
 }
 
@@ -59,28 +61,33 @@ struct LongFlow {
 pub(crate) struct LogicalProcesses<S: Scheme> {
     sims: Vec<Sim<S>>,
     lookahead_ns: Ns,
-    /// Stop times of flows. A window begins at each, so that the LP of the source knows whether the flow has finished.
+    /// Stop times of flows. A window begins at each, so that the logical process of the source knows whether the flow
+    /// has finished.
     stops: BTreeSet<Ns>,
-    /// Flows that were torn down but still have state.
+    /// Flows that were torn down, but whose state has not been removed.
     leaving: Vec<FlowId>,
-    /// Whether windows have enough events for threads; and the number of consecutive windows that contradict it.
+    /// Whether windows have enough events for several threads.
     busy: bool,
+    /// Number of consecutive windows whose events contradict `busy`.
     contrary: u32,
-    /// Remaining windows on one thread after oversubscription, and their number for the next time.
+    /// Number of remaining windows on one thread after oversubscription.
     alone: u32,
+    /// Initial value of `alone` after the next oversubscription.
     alone_next: u32,
-    /// Remaining windows without a search for a [`LongFlow`], and their number for the next time.
+    /// Number of remaining windows without a search for a [`LongFlow`].
     blind: u32,
+    /// Initial value of `blind` after the next unsuccessful search.
     blind_next: u32,
     fastest_bps: f64,
-    /// Number of windows, and the sum over windows of the busiest LP's events.
+    /// Number of windows so far.
     windows: u64,
+    /// Sum over windows of the events of the window's busiest logical process.
     longest_events: u64,
 }
 
 impl<S: Scheme> LogicalProcesses<S> {
-    /// Like [`Sim::checked`], with one LP per thread; `None` if only a single simulation of the whole network is
-    /// possible.
+    /// Same as [`Sim::checked`], with one logical process (LP) per thread; `None` if the network or the scheme does
+    /// not allow several LPs.
     pub fn checked(
         scheme: &S,
         network: &Network,
@@ -90,8 +97,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         threads: usize,
     ) -> Result<Option<Self>, InputError> {
         let Some(cut) = Cut::new(network, threads) else { return Ok(None) };
-        // Controllers and node machines reach flows without delay. With more impairment rules, delayed packets would
-        // have no unique order.
+        // A controller or a node's state machine may act on flows without delay, so that there is no lookahead. With
+        // more impairment rules than an event can distinguish, delayed packets would have no unique order.
         let is_packets = |fault: &&Injected| matches!(fault, Injected::Packets { .. });
         if scheme.controller(network).is_some() || faults.iter().filter(is_packets).count() > ArrivalTurn::MOST_RULES {
             return Ok(None);
@@ -128,7 +135,7 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 
     fn run(&mut self, until_ns: Ns, until: Until) {
-        // Actions requested at this time are still handled in it.
+        // Actions that were requested at the present time are events of this time, so that a window begins now.
         let mut floor_ns = self.now_ns();
         self.stops = self.stops.split_off(&floor_ns);
         let mut long_flow = None;
@@ -172,7 +179,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         self.sims.iter_mut().for_each(|sim| sim.come_to(now_ns));
     }
 
-    /// Sets all LPs to the time `at_ns`, and their positions to the most advanced one.
+    /// Sets the time of all logical processes to `at_ns`, and their positions in the order of events to the most
+    /// advanced one.
     fn stop_at(&mut self, at_ns: Ns) {
         let handled = self.sims.iter().map(|sim| sim.handled).reduce(Handled::later);
         for sim in &mut self.sims {
@@ -191,7 +199,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         end_of_window(from_ns, until_ns, self.lookahead_ns, self.stops.range(from_ns + 1..).next().copied())
     }
 
-    /// Runs one window, one LP after the other; returns its end.
+    /// Runs one window on one thread, one logical process after the other; returns the window's end.
     fn in_turn(&mut self, from_ns: Ns, until_ns: Ns) -> Ns {
         let end_ns = self.end_of_window(from_ns, until_ns);
         let (mut events, mut most) = (0, 0);
@@ -209,7 +217,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         end_ns
     }
 
-    /// Records the number of events of a window.
+    /// Records the number of events of a window, which decides between one thread and several.
     fn note(&mut self, events: u64) {
         self.contrary = if (events >= FEW) == self.busy { 0 } else { self.contrary + 1 };
         if self.contrary == SOME {
@@ -217,7 +225,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Runs one window event by event in their global order. Returns its end, or `None` if the run ended in it.
+    /// Runs one window on one thread, with the events of all logical processes in their global order. Returns the
+    /// window's end, or `None` if the run ended within it.
     fn step_by_step(&mut self, from_ns: Ns, until_ns: Ns, until: Until) -> Option<Ns> {
         let end_ns = self.end_of_window(from_ns, until_ns);
         self.windows += 1;
@@ -238,7 +247,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Delivers the messages between LPs.
+    /// Delivers the messages between logical processes.
     fn exchange(&mut self) {
         for from in 0..self.sims.len() {
             for to in 0..self.sims.len() {
@@ -253,13 +262,14 @@ impl<S: Scheme> LogicalProcesses<S> {
         }
     }
 
-    /// Payload of the flow that has not arrived, bytes; 0 for a flow without a size, or one that has ended.
+    /// Payload of the flow that has not arrived, bytes; 0 if the flow has no size or has ended. `part`: logical
+    /// process of the flow's sink.
     fn left_bytes(&self, flow: FlowId, part: usize) -> u64 {
         left_bytes(&self.sims[part], flow)
     }
 
-    /// Finds a flow that cannot finish within a window, unless the known one still qualifies. Returns whether there
-    /// is one.
+    /// Searches a flow that cannot finish within a window, unless `long_flow` still is one. Returns whether there is
+    /// such a flow.
     fn finds_long_flow(&mut self, long_flow: &mut Option<LongFlow>) -> bool {
         if long_flow.is_some_and(|w| self.left_bytes(w.flow, w.part) > w.bound_bytes) {
             return true;
@@ -282,8 +292,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         long_flow.is_some()
     }
 
-    /// Upper bound of a flow's payload that arrives within a window, bytes: each subflow at the rate of the fastest
-    /// link, plus packets delayed by faults.
+    /// Upper bound of a flow's payload that can arrive within one window, bytes: on each path the rate of the fastest
+    /// link, and the same again for each fault rule that may delay packets.
     fn bound_bytes(&self, flow: FlowId) -> u64 {
         let sim = &self.sims[0];
         let ways =
@@ -294,7 +304,8 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 }
 
-/// Like [`LogicalProcesses::left_bytes`], in the LP of the sink.
+/// Payload of the flow that has not arrived, bytes; 0 if the flow has no size or has ended. `sim`: simulation of the
+/// logical process of the flow's sink.
 fn left_bytes<S: Scheme>(sim: &Sim<S>, flow: FlowId) -> u64 {
     let Some(f) = sim.flows.get(flow).filter(|f| f.open) else { return 0 };
     f.size_bytes.map_or(0, |size_bytes| size_bytes.saturating_sub(f.view.received_bytes))

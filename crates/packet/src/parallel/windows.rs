@@ -11,18 +11,20 @@ use std::time::{Duration, Instant};
 use subak_core::Ns;
 use subak_core::scheme::Scheme;
 
-/// State that an LP publishes before a window. It has cache lines of its own, which only one core writes.
+/// State that a logical process publishes before a window, on cache lines of its own, so that only one core writes
+/// them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stand {
-    /// Lower bound of the times of its events, and of events caused by its messages, ns.
+    /// Time of the earliest event that the logical process (LP) has scheduled or posted to another LP, ns.
     nothing_before_ns: AtomicU64,
-    /// Number of events in the latest window.
+    /// Number of the logical process's events in the latest window.
     events: AtomicU64,
-    /// Bytes that the [`LongFlow`] has yet to receive, if its sink is in this LP.
+    /// Bytes that the [`LongFlow`] has yet to receive, if its sink is in this logical process.
     left_bytes: AtomicU64,
-    /// Time spent in windows, and time spent at the barrier, ns.
+    /// Time that the thread has spent in windows, ns.
     worked_ns: AtomicU64,
+    /// Time that the thread has spent at the barrier, ns.
     waited_ns: AtomicU64,
 }
 
@@ -33,20 +35,21 @@ enum Ends {
     Over,
     /// Windows have too few events.
     TooFewEvents,
-    /// More runnable threads than free cores.
+    /// There are more runnable threads than free cores.
     Oversubscribed,
 }
 
-/// Number of windows between checks for oversubscription; time at the barrier, ns, after which the check is earlier;
-/// and ratio of that time to work that counts as oversubscribed.
+/// Number of windows between checks for oversubscription.
 const PATIENCE: u64 = 64;
+/// Time at the barrier, ns, after which the check is made earlier.
 const LONG_NS: u64 = 20_000_000;
+/// Ratio of time at the barrier to time in windows that counts as oversubscription.
 const OVERSUBSCRIBED: u64 = 3;
 
-/// Mailboxes from each LP to each other.
+/// Mailboxes from each logical process (LP) to each other LP.
 type Mailboxes<S> = Vec<Vec<Mutex<Vec<LpMessage<S>>>>>;
 
-/// State shared by the threads, double-buffered: some threads still read one while others write the next.
+/// State shared by the threads, double-buffered: some threads still read one buffer while others write the next.
 struct SharedWindows<'a, S: Scheme> {
     barrier: Barrier,
     stands: [Vec<Stand>; 2],
@@ -58,8 +61,8 @@ struct SharedWindows<'a, S: Scheme> {
 }
 
 impl<S: Scheme> LogicalProcesses<S> {
-    /// Runs windows from `from_ns` to `until_ns`, or until windows have too few events or the long flow may finish; returns
-    /// the end of the latest window.
+    /// Runs windows on several threads from `from_ns` to `until_ns`, or until windows have too few events, threads are
+    /// oversubscribed, or `long_flow` may finish. Returns the end of the latest window.
     pub(super) fn run_windows(&mut self, from_ns: Ns, until_ns: Ns, long_flow: Option<LongFlow>) -> Ns {
         let parts = self.sims.len();
         let stops: Vec<Ns> = self.stops.iter().copied().collect();
@@ -100,17 +103,18 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 }
 
-/// The end of a sequence of windows on several threads.
+/// Outcome of a sequence of windows on several threads.
 struct WindowsEnd {
     /// End of the latest window, ns.
     last_ns: Ns,
     why: Ends,
     windows: u64,
-    /// See [`LogicalProcesses::longest_events`], for these windows.
+    /// Sum over these windows of the events of the window's busiest logical process.
     longest_events: u64,
 }
 
-/// The thread of one LP. The clock decides which thread runs a window, never the window's result.
+/// Main loop of one logical process's thread. Wall-clock time decides whether windows run on several threads, never
+/// the result of a window.
 fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &SharedWindows<S>) -> WindowsEnd {
     let _member = Member(&shared.barrier);
     let SharedWindows { barrier, stands, mailboxes, stops, long_flow, lookahead_ns, until_ns } = shared;
@@ -129,7 +133,7 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         let comes = Instant::now();
         worked += comes - since;
         if !barrier.wait() {
-            // The thread that panicked reports the reason.
+            // Another thread panicked, and reports the reason.
             return WindowsEnd { last_ns: floor_ns, why: Ends::Over, windows: 0, longest_events };
         }
         since = Instant::now();
@@ -139,7 +143,7 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
             let mut messages = from.lock().expect("nobody dies with a box in hand");
             messages.drain(..).for_each(|message| sim.take_in(message));
         }
-        // All threads read the same values from here on, and decide the same.
+        // From here on all threads read the same values, and therefore make the same decisions.
         let all = || stands[side].iter();
         let next_ns = all().map(|s| s.nothing_before_ns.load(Ordering::Relaxed)).min().unwrap_or(Ns::MAX);
         let next_ns = next_ns.max(floor_ns);

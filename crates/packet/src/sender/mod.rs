@@ -1,11 +1,12 @@
 //! Reliable transmission of one subflow: segments in flight, lost segments, and the RTO.
 //!
-//! Loss detection follows RFC 9002: a segment is marked lost once one sent `reorder` transmissions later is ACKed, or after
-//! an RTO without an ACK of the first one. Data that arrives out of order does not restart the RTO timer (RFC 6298, 5.3).
-//! An RTO marks the first segment lost, and those older than an RTT (RFC 8985, section 6.3). With a tail loss probe, the
-//! last segment is retransmitted after two RTTs without ACK (RFC 8985, section 7); its ACK detects losses before it without
-//! an RTO. An ACK carries the block of segments that it ends and the block before ([`Blocks`]), so that a lost ACK is
-//! covered by the next. Segments belong to the subflow that first sent them.
+//! Loss detection follows RFC 9002: a segment is marked lost once a segment sent `reorder` transmissions later is
+//! ACKed, or after an RTO. Data that arrives out of order does not restart the RTO timer (RFC 6298, 5.3). An RTO marks
+//! the first segment lost, and segments sent more than an RTT ago (RFC 8985, section 6.3). With a tail loss probe, the
+//! last segment is retransmitted after two RTTs without ACK (RFC 8985, section 7); the ACK of this retransmission
+//! detects earlier losses without an RTO. An ACK carries the block of received segments that ends with the ACKed one,
+//! and the block before ([`Blocks`]). The next ACK thus makes up for a lost ACK. Segments belong to the subflow that
+//! first sent them.
 
 mod receiver;
 
@@ -25,15 +26,15 @@ enum SegmentState {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     sent_ns: Ns,
-    /// Number of its latest transmission.
+    /// Number of the segment's latest transmission, counted over all segments.
     transmission: u32,
     payload_bytes: u16,
     state: SegmentState,
-    /// Whether it was retransmitted.
+    /// Whether the segment was retransmitted.
     again: bool,
 }
 
-/// The next transmission.
+/// A segment to be sent next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     /// Number of the segment.
@@ -44,7 +45,7 @@ pub struct Next {
     pub again: bool,
 }
 
-/// The result of an ACK.
+/// Result of [`Sender::on_ack`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acked {
     /// Payload bytes that were ACKed for the first time.
@@ -57,9 +58,9 @@ pub struct Acked {
 #[derive(Debug)]
 pub struct Sender {
     recovery: Recovery,
-    /// Base RTT of a full packet, used as a sample until there is one, ns.
+    /// Base RTT of a full packet, ns, used in place of RTT samples until there is one.
     base_rtt_ns: Ns,
-    /// First unacknowledged segment, which is `segments[0]`.
+    /// First segment that has not been ACKed cumulatively, which is `segments[0]`.
     base: u32,
     segments: VecDeque<Segment>,
     in_flight_bytes: u64,
@@ -74,14 +75,13 @@ pub struct Sender {
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
-    /// Time at which the first segment last advanced, or was sent with nothing else in flight, ns.
+    /// Time at which `base` last advanced, or at which a segment was last sent with nothing else in flight, ns.
     last_progress_ns: Ns,
-    /// Time of the latest ACK, or of a transmission with nothing else in flight, ns.
+    /// Time of the latest ACK, or of the latest transmission with nothing else in flight, ns.
     last_news_ns: Ns,
-    /// Tail loss probe since then: its segment and send time.
+    /// Segment and send time, ns, of a tail loss probe sent since `last_news_ns`.
     probe: Option<(u32, Ns)>,
-    /// After a change of path: time, ns, at which packets in flight count as lost with the old path unless an ACK
-    /// arrives; `None` after an ACK.
+    /// After a change of path: time, ns, at which the packets in flight are marked lost if no ACK has arrived by then.
     silence_due_ns: Option<Ns>,
 }
 
@@ -109,9 +109,10 @@ impl Sender {
         }
     }
 
-    /// Sets the base RTT and the loss recovery of a new path, from `now_ns` on. The packets in flight may be lost with the old
-    /// path. A go-back-N sender has no tail loss probe, and its RTO covers the full buffers of a lossless network, hundreds of
-    /// RTTs: if no ACK comes for two RTTs, they are marked lost.
+    /// Sets the base RTT and the loss recovery of a new path, from `now_ns` on. The packets in flight may be lost with
+    /// the old path. A go-back-N sender has no tail loss probe, and its RTO is hundreds of RTTs, since it covers the
+    /// full buffers of a lossless network. Its packets in flight are therefore marked lost if no ACK arrives within
+    /// about two RTTs.
     pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns, now_ns: Ns) {
         // The old path may be slower, and its last packets may still arrive.
         let longest_ns = self.srtt_ns.max(self.base_rtt_ns).max(base_rtt_ns);
@@ -130,7 +131,7 @@ impl Sender {
         self.base + self.segments.len() as u32
     }
 
-    /// The next transmission: a lost segment before `fresh_bytes` of new payload.
+    /// The next transmission: a lost segment if there is one, otherwise a new segment of `fresh_bytes`.
     pub fn next(&mut self, fresh_bytes: u32) -> Option<Next> {
         while let Some(&segment) = self.lost.front() {
             if let Some(s) = self.get(segment)
@@ -168,21 +169,23 @@ impl Sender {
         self.segments.get(segment.checked_sub(self.base)? as usize)
     }
 
-    /// Handles an ACK of `segment`, sent at `sent_ns`, of the `blocks` before it, and of all segments before `cumulative`.
+    /// Handles an ACK of `segment`, which was sent at `sent_ns`, of the `blocks` before it, and of all segments before
+    /// `cumulative`.
     pub fn on_ack(&mut self, segment: u32, blocks: Blocks, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
         let base = self.base;
-        // Under go-back-N the receiver dropped it as out of order; the cumulative number is the segment it needs.
+        // Under go-back-N the receiver dropped this segment as out of order; `cumulative` is the segment that it needs.
         let too_early = self.recovery.go_back && segment >= cumulative;
         let mut bytes = if too_early { 0 } else { self.mark_acked(segment, Some(sent_ns)) };
-        // Which transmission of these segments arrived is unknown.
+        // The ACK does not show which transmission of these segments arrived.
         for run in [blocks.run(segment), blocks.earlier(segment)] {
             for other in run.start.max(self.base)..run.end {
                 bytes += self.mark_acked(other, Some(Ns::MAX));
             }
         }
         if self.probe.is_some_and(|(probed, at_ns)| probed == segment && sent_ns == at_ns) {
-            // Segments sent before the probe have had two RTTs.
+            // The ACK of the probe is late enough to mark all segments lost that were sent before the probe and are not
+            // ACKed.
             self.arrived = self.transmissions + self.recovery.reorder.unwrap_or(0);
             self.arrived_sent_ns = sent_ns + self.patience_ns();
         }
@@ -203,13 +206,13 @@ impl Sender {
         Acked { bytes, lost }
     }
 
-    /// Marks a segment as ACKed; returns its bytes, if it was not already.
+    /// Marks a segment as ACKed; returns its payload bytes, or 0 if it was ACKed before.
     fn mark_acked(&mut self, segment: u32, sent_ns: Option<Ns>) -> u64 {
         let Some(at) = segment.checked_sub(self.base) else { return 0 };
         let Some(s) = self.segments.get_mut(at as usize) else { return 0 };
         let was = std::mem::replace(&mut s.state, SegmentState::Acked);
-        // The ACK of an earlier transmission says nothing about the order of the latest one; nor does a cumulative
-        // ACK of a retransmitted segment.
+        // An ACK of an earlier transmission does not show that the latest one has arrived; nor does a cumulative ACK of
+        // a retransmitted segment.
         if sent_ns.map_or(!s.again, |t| t == s.sent_ns) {
             self.arrived = self.arrived.max(s.transmission + 1);
             self.arrived_sent_ns = self.arrived_sent_ns.max(s.sent_ns);
@@ -236,8 +239,8 @@ impl Sender {
         self.srtt_ns
     }
 
-    /// Reordering window of a flow over several paths, ns: a segment is marked lost if one sent this much later was
-    /// ACKed.
+    /// Reordering window of a flow over several paths, ns: a segment is marked lost if a segment sent this much later
+    /// was ACKed.
     fn patience_ns(&self) -> Ns {
         (self.srtt_ns + 4 * self.rttvar_ns).max(self.recovery.rto_min_ns)
     }
@@ -264,7 +267,8 @@ impl Sender {
         first
     }
 
-    /// Marks all unacknowledged segments lost, for retransmission in order; returns the first of them that was in flight.
+    /// Go-back-N: marks all segments without ACK lost, for retransmission in order; returns the first that was in
+    /// flight.
     fn back(&mut self) -> Option<u32> {
         self.order.clear();
         self.lost.clear();
@@ -301,7 +305,7 @@ impl Sender {
         self.srtt_ns = (7 * self.srtt_ns + rtt_ns) / 8;
     }
 
-    /// Time of the RTO or of the tail loss probe, ns; `None` if nothing is in flight.
+    /// Expiry of the RTO or time of the tail loss probe, whichever is first, ns; `None` if nothing is in flight.
     pub fn timeout_ns(&self) -> Option<Ns> {
         if self.in_flight_bytes == 0 {
             return None;
@@ -320,13 +324,13 @@ impl Sender {
         if !self.recovery.probe || early || self.probe.is_some() || !self.lost.is_empty() {
             return None;
         }
-        // Two RTTs plus their variation (RFC 8985 has a delayed ACK's time instead).
+        // Two RTTs plus their variation; RFC 8985 adds the delay of a delayed ACK instead.
         let due_ns = self.last_news_ns + 2 * self.srtt_ns + 4 * self.rttvar_ns;
         (due_ns < self.rto_due_ns()).then_some(due_ns)
     }
 
-    /// The tail loss probe after two RTTs without ACK: the last segment in flight, whatever the window. `None` if the
-    /// RTO has expired.
+    /// The tail loss probe after two RTTs without ACK: a retransmission of the last segment in flight, regardless of
+    /// the window. `None` if no probe is due before the RTO.
     pub fn probe(&mut self, now_ns: Ns) -> Option<Next> {
         self.probe_due_ns()?;
         let at = self.segments.iter().rposition(|s| s.state == SegmentState::InFlight)?;
@@ -339,7 +343,8 @@ impl Sender {
         Some(Next { segment, payload_bytes: s.payload_bytes.into(), again: true })
     }
 
-    /// The RTO, ns. Its maximum bounds only the doubling: on a long or slow path it may be less than an RTT.
+    /// The RTO, ns. The maximum RTO bounds only the exponential backoff: on a long or slow path the maximum may be less
+    /// than an RTT.
     fn rto_ns(&self) -> Ns {
         let (min, max) = (self.recovery.rto_min_ns, self.recovery.rto_max_ns);
         if max <= min {
@@ -353,10 +358,10 @@ impl Sender {
         rto.saturating_mul(1 << self.backoff.min(20)).min(max.max(rto))
     }
 
-    /// Handles an expired RTO: marks the first segment lost, and those sent more than an RTT ago, or all. Returns the first
-    /// newly lost segment.
+    /// Handles an expired RTO: marks the first segment lost, and segments sent more than an RTT ago; under go-back-N,
+    /// all segments. Returns the first newly lost segment.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
-        // The early check after a change of path does not increase the backoff.
+        // Packets marked lost after a change of path, before the RTO, do not increase the backoff.
         self.backoff += u32::from(self.silence_due_ns.take().is_none());
         self.probe = None;
         (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);

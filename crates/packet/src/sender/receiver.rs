@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use subak_core::scheme::Blocks;
 
-/// Largest block or hole in an ACK, segments.
+/// Largest length of a block in an ACK, and of the hole between its blocks, segments.
 const LONGEST_RUN: u32 = 256;
 
 /// Receiver of one subflow: tracks which segments have arrived.
@@ -18,7 +18,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Records the arrival of `segment`; returns whether it is the first.
+    /// Records the arrival of `segment`; returns whether the segment had not arrived before.
     pub fn arrived(&mut self, segment: u32) -> bool {
         let Some(ahead) = segment.checked_sub(self.next) else { return false };
         if ahead > 0 {
@@ -39,7 +39,7 @@ impl Receiver {
         true
     }
 
-    /// Blocks of segments before `segment`, which has arrived.
+    /// Blocks of received segments before `segment`, which has arrived, for its ACK.
     pub fn blocks(&self, segment: u32) -> Blocks {
         let Some(ahead) = segment.checked_sub(self.next) else { return Blocks::default() };
         let mut before = self.beyond.iter().take(ahead.saturating_sub(1) as usize).rev().copied().peekable();
@@ -54,7 +54,7 @@ impl Receiver {
         Blocks::new(run, hole, count(true))
     }
 
-    /// Whether to report that the next segment is missing: once for each gap.
+    /// Whether the receiver must report a missing segment (go-back-N); true once for each gap.
     pub fn complains(&mut self) -> bool {
         !std::mem::replace(&mut self.complained, true)
     }

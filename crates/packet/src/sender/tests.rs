@@ -70,7 +70,8 @@ fn what_arrives_out_of_order_does_not_put_the_timeout_off() {
     for at_ns in [0, 100, 850] {
         send(&mut s, at_ns);
     }
-    // Segment 0 is lost, 1 arrives. When the first one's time is over, 2 has been under way for less than a round trip.
+    // Segment 0 is lost, 1 arrives. When the RTO of segment 0 expires, segment 2 has been in flight for less than an
+    // RTT.
     s.on_ack(1, run(0), 0, 100, 300);
     assert_eq!(s.timeout_ns(), Some(1000));
     assert_eq!((s.on_timeout(1000), s.in_flight_bytes()), (Some(0), 1000));
@@ -112,7 +113,7 @@ fn a_lost_acknowledgement_is_made_good_by_the_next() {
     for t in 0..6 {
         send(&mut s, t);
     }
-    // Segment 0 is lost; 1 to 4 arrive, and only the last one's acknowledgement comes back.
+    // Segment 0 is lost; 1 to 4 arrive, and only the ACK of segment 4 reaches the sender.
     for segment in 1..5 {
         r.arrived(segment);
     }
@@ -127,7 +128,7 @@ fn a_lost_acknowledgement_before_a_hole_is_made_good_by_the_one_behind_it() {
     for t in 0..9 {
         send(&mut s, t);
     }
-    // Segments 0, 4 and 5 are lost, and the acknowledgements of 1 to 3.
+    // Segments 0, 4 and 5 are lost, and so are the ACKs of 1 to 3.
     for segment in [1, 2, 3, 6, 7] {
         r.arrived(segment);
     }
@@ -143,7 +144,7 @@ fn a_probe_tells_what_is_lost_at_the_tail_without_a_timeout() {
         send(&mut s, t);
     }
     assert_eq!(s.on_ack(0, run(0), 1, 0, 10_000).bytes, 1000);
-    // Segments 1 to 3 are lost; two round trips and their variation after the last progress the last goes again.
+    // Segments 1 to 3 are lost; two RTTs and their variation after the last ACK, segment 3 is retransmitted.
     assert_eq!(s.timeout_ns(), Some(10_000 + 20_000 + 20_000));
     assert_eq!(s.probe(50_000), Some(Next { segment: 3, payload_bytes: 1000, again: true }));
     assert_eq!(s.timeout_ns(), Some(10_000 + 1_000_000), "one probe, then the timeout");
@@ -157,7 +158,7 @@ fn a_mark_that_covers_a_segment_sent_again_does_not_tell_which_of_both_arrived()
     for t in 0..6 {
         send(&mut s, t);
     }
-    // Four of them overtake the first two on a shorter path: these two go again, behind a new one.
+    // Segments 2 to 5 overtake the first two on a shorter path: 0 and 1 are retransmitted, after a new segment.
     for segment in 2..6 {
         s.on_ack(segment, run(segment - 2), 0, u64::from(segment), 10_000);
     }
@@ -165,7 +166,7 @@ fn a_mark_that_covers_a_segment_sent_again_does_not_tell_which_of_both_arrived()
         send(&mut s, t);
     }
     assert_eq!(s.in_flight_bytes(), 3000);
-    // The first two arrive after all. Nothing says that what was sent since is lost.
+    // The first transmissions of 0 and 1 arrive after all. Their ACKs do not show that segments sent later are lost.
     assert_eq!(s.on_ack(0, run(0), 1, 0, 21_000).lost, None);
     assert_eq!(s.on_ack(1, run(0), 6, 1, 21_000), Acked { bytes: 1000, lost: None });
     for t in 22_000..22_004 {

@@ -18,7 +18,7 @@ fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], from_ns: u64, until_ns:
 
 #[test]
 fn xcp_is_fair_on_one_link_20_round_trips_after_a_flow_comes_or_goes() {
-    // Up to four flows: windows of ten packets, so that a packet more or less is a tenth.
+    // With up to four flows, windows are about ten packets, so that one packet is a tenth of a window.
     let mut sim = start("xcp", &star(5, 10e9, 10_000), &[], 1);
     let phase_ns = 60 * RTT_NS;
     let flows: Vec<FlowId> = (0..4u64)
@@ -59,8 +59,8 @@ fn cubic(timing: serde_json::Value, buffer_bytes: u64) -> (Vec<f64>, u64, f64) {
 
 #[test]
 fn cubic_over_fair_queues_shares_a_link_and_codel_keeps_the_wait_where_its_times_say() {
-    // A buffer of 100 packets is 120 us: CoDel with 5 ms never drops there, the buffer does. Scaled to the round trip of
-    // 12 us, it keeps a few packets.
+    // A buffer of 100 packets is 120 us: CoDel with a target of 5 ms never drops, and the buffer overflows. Scaled to
+    // the RTT of 12 us, CoDel keeps the queue at a few packets.
     let (published, full, long) = cubic(serde_json::json!({}), 150_000);
     let (scaled, early, short) = cubic(serde_json::json!({"target": 0, "codel_interval": 0}), 150_000);
     println!("{published:?} {full} {long}; {scaled:?} {early} {short}");

@@ -1,5 +1,5 @@
-//! A centralized optimizer: it receives flows, links, weights and paths, and recovers from lost messages and lost
-//! state.
+//! A centralized optimizer, which receives flows, links, weights and paths, and recovers from lost messages and
+//! lost state.
 
 use crate::common::*;
 use serde_json::Map;
@@ -8,7 +8,7 @@ use subak_core::backend::{Backend, FlowPlan, Injected, Kinds, Machine, PacketSiz
 use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
-/// Fraction of a link that is allocated.
+/// Fraction of a link that the optimizer allocates.
 const SHARE: f64 = 0.98;
 
 fn start_with(network: &Network, faults: &[Injected]) -> Box<dyn Backend> {
@@ -35,7 +35,7 @@ fn rates_take_the_way_from_the_centre_and_follow_flows_weights_and_links() {
     let mut sim = start_with(&network, &[fault]);
     let a = sim.add(log_plan(1, 0, 0, 1.0));
     let b = sim.add(FlowPlan { stop_ns: Some(4 * MS), ..log_plan(2, 0, 2 * MS, 1.0) });
-    // The question takes two links of 5 us, the answer two more, and an iteration is every 10 us.
+    // The request crosses two links of 5 us, the answer two more, and the optimizer iterates every 10 us.
     sim.run_until(20_000);
     assert_near(&gbps(&*sim, &[a]), &[0.1]);
     sim.run_until(100_000);
@@ -78,7 +78,7 @@ fn lost_words_and_a_centre_that_starts_anew_cost_a_few_renewals_at_most() {
     let restart = Injected::Restart { machine: Machine::Controller, at_ns: 12 * MS };
     let mut sim = start_with(&network, &[lossy, restart]);
     let flows: Vec<_> = (1..=4).map(|h| sim.add(log_plan(h, 0, 0, 1.0))).collect();
-    // Its teardown may be lost: the flow is forgotten.
+    // Even if this flow's teardown message is lost, the optimizer removes the flow.
     sim.add(FlowPlan { stop_ns: Some(5 * MS), ..log_plan(5, 0, 0, 1.0) });
     for at_ms in [10, 11, 16, 20] {
         sim.run_until(at_ms * MS);
@@ -90,13 +90,14 @@ fn lost_words_and_a_centre_that_starts_anew_cost_a_few_renewals_at_most() {
 
 #[test]
 fn subflows_share_the_weight_of_their_flow() {
-    // One flow over both links of two hosts, one over each: 30 Gb/s for three flows of which the first is pooled.
+    // A flow with two paths from separate hosts to separate hosts, and a flow to the end of the first path.
     let network = star(6, 10e9, 1000);
     let mut sim = start_with(&network, &[]);
     let pooled = FlowPlan { routes: vec![over_star(1, 0), over_star(2, 3)], ..log_plan(1, 0, 0, 1.0) };
     let flows = [sim.add(pooled), sim.add(log_plan(4, 0, 0, 1.0))];
     sim.run_until(10 * MS);
-    // The free path carries nearly all of the pooled flow; a little goes where it is dear.
+    // The path without another flow carries nearly all of the pooled flow, since the shared path has a higher
+    // price.
     let rates = gbps(&*sim, &flows);
     assert!(rates[0] > SHARE * 10.0 && rates[1] > SHARE * 8.0, "{rates:?}");
 }

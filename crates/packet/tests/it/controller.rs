@@ -1,4 +1,4 @@
-//! A controller in the network: a simple allocator that divides one link among all flows. Sources ask for rates over
+//! A controller in the network: a simple allocator that divides one link among all flows. Sources request rates over
 //! a network that loses messages.
 
 use crate::common::*;
@@ -92,7 +92,8 @@ fn sources_get_their_rates_from_a_controller_across_a_lossy_network() {
     let sim: &mut dyn Backend = &mut sim;
     sim.place_controller(&ways(&network, 5));
     let flows: Vec<_> = (1..=4).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
-    // Rates that were lost stay stale here: what counts is that questions and answers cross the network.
+    // This allocator does not resend lost rates, so that rates may be stale: the test checks only that requests and
+    // answers cross the network.
     sim.run_until(20_000_000);
     for &f in &flows {
         let view = sim.flow(f);

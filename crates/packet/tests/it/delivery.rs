@@ -33,7 +33,7 @@ fn one_percent_loss_of_every_kind_of_packet_loses_no_byte() {
     let mut network = star(8, 10e9, 1000);
     for scheme in schemes() {
         for seed in 0..6 {
-            // Hosts' NICs by turns.
+            // Seeds alternate between the two kinds of NIC scheduling.
             network.set_nic(Nic::ALL[seed as usize % 2].1);
             let mut sim = start(scheme, &network, &[lose(0.01, EVERY_KIND)], seed);
             let sizes = [1, 1446, 1447, 20_000, 500_000, 2_000_000];
@@ -73,7 +73,7 @@ fn a_link_that_goes_down_and_comes_up_costs_time_but_no_byte() {
             assert_eq!(sim.flow(f).received_bytes, 2_000_000, "{scheme}");
             assert!(sim.flow(f).finished_ns.is_some_and(|at| at > 3 * MS), "{scheme}");
         }
-        // A scheme that paces may have left the link empty at that very moment.
+        // Under a scheme with pacing, the link may be idle when it goes down.
         lost += u64::from(sim.link(LinkId(1)).lost_packets > 0);
     }
     assert!(2 * lost > schemes().count() as u64, "what is on a link that goes down is lost, in {lost} schemes only");
@@ -88,7 +88,7 @@ fn a_link_is_up_again_when_the_last_of_its_faults_is_over() {
         sim.run_until(at * MS);
         sim.flow(flow).received_bytes
     };
-    // Its sender tries again after 6.4 ms at the latest.
+    // The sender retransmits after 6.4 ms at the latest.
     let (broken, still, up) = (received_at(2), received_at(5), received_at(15));
     assert_eq!(broken, still);
     assert!(up > still);
@@ -106,7 +106,8 @@ fn a_stopped_flow_sends_nothing_new_and_frees_its_share() {
         let stopped = sim.flow(first);
         assert_eq!(stopped.received_bytes, stopped.sent_bytes, "{scheme}");
         assert_eq!(sim.open_flows(), 1, "{scheme}");
-        // The other flow gets the link as soon, and as nearly, as the scheme says of itself; some promise nothing.
+        // The other flow converges to the whole link within the time and tolerance that the scheme states; schemes
+        // without a goal state none.
         let info = subak_schemes::registry::find(scheme).unwrap();
         let settle_ns = if info.goal == Goal::Own { 4 * MS } else { (info.settles.rtts * 6e3) as u64 };
         sim.run_until(6 * MS + settle_ns);
@@ -135,8 +136,8 @@ fn subflows_pool_one_flow_over_two_paths() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Random flows, losses and link failures: all flows finish, counters balance, and the same seed gives the same
-    /// run.
+    /// With random flows, losses and link failures, all flows finish, counters balance, and the same seed gives the
+    /// same run.
     #[test]
     fn whatever_happens_the_books_balance(
         seed in any::<u64>(),
@@ -169,7 +170,7 @@ proptest! {
     }
 }
 
-/// Payload bytes received twice, in full packets, and retransmitted packets, of 24 flows in 5 ms.
+/// Payload received twice, in full packets, and number of retransmitted packets, of 24 flows under 0.5% loss.
 fn needless(scheme: &str, params: &serde_json::Value, seed: u64) -> (f64, u64) {
     let params = params.as_object().unwrap();
     let (network, faults) = (star(8, 10e9, 1000), [lose(0.005, EVERY_KIND)]);
@@ -189,8 +190,8 @@ fn needless(scheme: &str, params: &serde_json::Value, seed: u64) -> (f64, u64) {
 
 #[test]
 fn lost_acknowledgements_cause_next_to_no_needless_retransmissions() {
-    // Some 250 of 25,000 data packets are lost in each run, and as many acknowledgements. What is left: the acknowledgement of
-    // the last segment before a hole is lost, and so are those of the run behind it.
+    // About 250 of 25,000 data packets are lost in each run, and as many ACKs. Segments are received twice only if the
+    // ACK of the last segment before a hole is lost, together with the ACKs of the block after it.
     for scheme in ["dctcp", "reno"] {
         for reduction in ["immediate", "prr"] {
             let params = serde_json::json!({ "reduction": reduction });
@@ -205,7 +206,7 @@ fn lost_acknowledgements_cause_next_to_no_needless_retransmissions() {
 #[test]
 fn few_flows_of_an_incast_are_late() {
     for scheme in ["dctcp", "reno"] {
-        // Eight waves of 32 to 1, each of 20 KB a flow.
+        // Eight incasts of 32 senders with 20 KB per flow.
         let mut network = star(33, 10e9, 1000);
         network.link_mut(LinkId(1)).buffer_bytes = Some(150_000);
         let mut sim = start(scheme, &network, &[], 1);
@@ -216,7 +217,7 @@ fn few_flows_of_an_incast_are_late() {
         let fct = |k: usize| sim.flow(flows[k]).finished_ns.unwrap() - (k as u64 / 32) * 5 * MS;
         // 690 KB on the wire at 10 Gb/s are 0.55 ms.
         let late = (0..256).filter(|&k| fct(k) > 1_200_000).count();
-        // Flows whose whole window was dropped have no acknowledgement to tell, and wait for the timeout.
+        // Flows whose whole window was dropped receive no ACK, and wait for the RTO.
         assert!(late <= 12, "{scheme}: {late} of 256 flows took over twice as long as all of a wave need");
     }
 }
@@ -227,7 +228,8 @@ fn what_waits_at_a_link_that_goes_down_is_dropped_or_kept() {
     for keeps in [false, true] {
         let down = Injected::Down { link: LinkId(1), down_ns: 100_000, up_ns: 400_000, keeps };
         let mut sim = start("reno", &star(9, 10e9, 1000), &[down], 1);
-        // 8 hosts send 10 packets each at once: at 100 us some 18 of 80 have gone, and the rest comes and waits.
+        // 8 hosts send 10 packets each at once: at 100 us about 18 of 80 have been sent, and the others are queued or
+        // about to be.
         let flows: Vec<_> = (1..9).map(|h| sim.add(plan(over_star(h, 0), 80_000, Some(14_460)))).collect();
         sim.run_until(399_000);
         let (waits, lost) = (sim.link(LinkId(1)).queued_packets, sim.link(LinkId(1)).lost_packets);

@@ -29,7 +29,7 @@ fn share(scheme: &str) -> f64 {
     subak_schemes::with_scheme(scheme, &Default::default(), DataShare).unwrap()
 }
 
-/// Tolerance of a flow's rate: that of the scheme's goal, or a tenth if it has none.
+/// Relative tolerance of a flow's rate: the one that the scheme states, or 0.1 if the scheme has no goal.
 fn within(scheme: &str) -> f64 {
     let info = registry::find(scheme).unwrap();
     if info.goal == Goal::Own { 0.1 } else { info.settles.within.max(0.03) }
@@ -56,7 +56,7 @@ fn what_a_flow_cannot_use_the_other_gets() {
     assert!(missed.is_empty(), "shares are held that nobody uses:\n{}", missed.join("\n"));
 }
 
-/// Exact rates of `plans` if schemes use the fraction `share` of each link, Gb/s.
+/// Exact rates of `plans`, Gb/s, if data may use the fraction `share` of each link.
 fn exact(network: &Network, share: f64, plans: &[FlowPlan]) -> Vec<f64> {
     let mut scaled = network.clone();
     network.links().ids().for_each(|l| scaled.link_mut(l).capacity_bps *= share);
@@ -76,8 +76,8 @@ fn exact(network: &Network, share: f64, plans: &[FlowPlan]) -> Vec<f64> {
     answer.unwrap().rates_bps.iter().map(|bps| bps / 1e9).collect()
 }
 
-/// Six flows over one or two of three links. Half of them have a demand, and weights are those that the goal
-/// supports.
+/// Six flows over one to three of three links. Half of them have a demand. Weights differ from 1 if the goal
+/// supports weights.
 fn drawn(seed: u64, goal: Goal) -> Vec<FlowPlan> {
     let mut rng = Stream::new(seed, "demands");
     let paths: [&[u32]; 6] = [&[0], &[1], &[2], &[0, 1], &[1, 2], &[0, 1, 2]];
@@ -94,7 +94,7 @@ fn drawn(seed: u64, goal: Goal) -> Vec<FlowPlan> {
 #[test]
 fn rates_under_demands_are_those_of_the_exact_solver() {
     let mut missed = Vec::new();
-    // Flows start at switches here, and the endpoints of flowtune are at hosts.
+    // Flows start at switches here, but Flowtune requires hosts as endpoints.
     for scheme in schemes_with_a_goal().filter(|scheme| *scheme != "flowtune") {
         let (network, goal) = (chain(&[10e9, 8e9, 12e9], 1000), registry::find(scheme).unwrap().goal);
         for seed in 0..3 {

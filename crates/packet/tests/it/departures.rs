@@ -1,5 +1,5 @@
 //! Packets whose departure time is computed on arrival leave at the same time as with an event per departure. A
-//! packet watcher causes such events, and must change nothing else.
+//! packet watcher causes such events, and must not change results.
 
 use crate::leaf_spine::US;
 use crate::parts::{ParallelScene, scene, seen_of};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use subak_core::backend::{Backend, PacketSizes, TraceRecord, Watcher};
 use subak_core::{FlowId, LinkId, Ns};
 
-/// A watcher that ignores all packets.
+/// A packet watcher that ignores all packets.
 struct Blind;
 
 impl Watcher for Blind {
@@ -57,7 +57,8 @@ fn nor_where_packets_take_less_than_a_nanosecond() {
 }
 
 proptest! {
-    /// The same at any time, also within a nanosecond in which a flow finishes.
+    /// A watcher does not change results that are read at any time, even within a nanosecond in which a flow
+    /// finishes.
     #[test]
     fn nor_at_any_time(seed in 0u64..1000, times in prop::collection::vec(0u64..200, 1..60)) {
         let scene = scene(["dctcp", "reno"][seed as usize % 2], seed, 2, 1, false);

@@ -1,6 +1,6 @@
-//! Features of the simulator that no built-in scheme uses, tested by simple schemes. They are pauses between
-//! switches, changing weights, hosts that batch messages for a restarting controller, and an order of events
-//! independent of insertion.
+//! Features of the simulator that no built-in scheme uses, tested with simple schemes: pauses between switches,
+//! changing weights, and hosts that batch messages for a restarting controller. Also tests that the order of
+//! events does not depend on insertion.
 
 use crate::common::*;
 use crate::controller::ways;
@@ -14,7 +14,7 @@ use subak_schemes::queue::Fifo;
 const US: u64 = 1000;
 const MS: u64 = 1_000_000;
 
-/// Sends a window of 60 KB at line rate, whatever happens; `pauses`: switches pause their neighbors.
+/// A scheme that always sends a window of 60 KB at line rate; `pauses`: switches pause their neighbours.
 #[derive(Debug, Clone, Copy)]
 struct Blast {
     pauses: bool,
@@ -28,13 +28,13 @@ enum Frame {
 
 struct Blaster;
 
-/// A shared buffer, and its bytes by ingress link.
+/// State machine of a switch with a shared buffer: bytes by ingress link, and whether that link is paused.
 struct Switch {
     came: BTreeMap<LinkId, (u64, bool)>,
     held_bytes: u64,
 }
 
-/// The machine of a link that obeys pauses.
+/// State machine of a link that obeys pauses.
 struct Obeying;
 
 const BUFFER_BYTES: u64 = 200_000;
@@ -109,7 +109,7 @@ impl NodeMachine<Blast> for Switch {
     }
 }
 
-/// The same shared buffer without pauses.
+/// State machine of a switch with the same shared buffer, but without pauses.
 struct Bare {
     held_bytes: u64,
 }
@@ -125,7 +125,8 @@ impl NodeMachine<Blast> for Bare {
     }
 }
 
-/// Eight senders at one switch, one receiver at another. Link 2 k is that of sender k, link 16 joins the switches.
+/// Eight senders at one switch, one receiver at another. Link 2 k is the uplink of sender k, link 16 joins the
+/// switches.
 fn two_switches() -> (Network, Vec<FlowPlan>) {
     let mut network = Network::new();
     let [near, far] = ["near", "far"].map(|name| network.node(name, NodeKind::Switch));
@@ -159,13 +160,13 @@ fn pauses_between_switches_lose_nothing_where_a_scheme_without_them_does() {
     }
 }
 
-/// An allocator that receives batches of flows from host machines, and divides 8 Gb/s among them.
+/// A scheme with an allocator that receives batches of flows from hosts, and divides 8 Gb/s among the flows.
 #[derive(Debug, Clone, Copy)]
 struct Batched;
 
 #[derive(Debug, Clone)]
 enum Word {
-    /// From a source to its host: a new flow.
+    /// From a source to its host: there is a new flow.
     Hello,
     /// From a host to the controller: all its flows.
     Flows(Vec<FlowId>),
@@ -175,7 +176,8 @@ enum Word {
 
 struct Asking;
 
-/// A host's machine. It repeats its list of flows every 50 us, so that a restarted controller receives it again.
+/// State machine of a host. It sends its list of flows every 50 us, so that a restarted controller receives the
+/// list again.
 #[derive(Default)]
 struct HostOf {
     flows: Vec<FlowId>,
@@ -264,7 +266,7 @@ fn hosts_batch_for_a_controller_that_survives_its_restart() {
     let faults = [restart, lose(0.05, Kinds { data: false, ack: false, ctl: true })];
     let mut sim = Sim::new(Batched, &network, PacketSizes::default(), &faults, 3);
     sim.place_controller(&ways(&network, 5));
-    // Five flows a host at four hosts.
+    // Five flows at each of four hosts.
     let flows: Vec<_> = (0..20).map(|k| sim.add(plan(over_star(1 + k % 4, 0), 0, None))).collect();
     for (until_ns, what) in [(MS, "at first"), (4 * MS, "after the restart")] {
         sim.run_until(until_ns);
@@ -273,12 +275,13 @@ fn hosts_batch_for_a_controller_that_survives_its_restart() {
             assert!((rate / 0.4e9 - 1.0).abs() < 1e-9, "{what}: flow {f} has {rate}");
         }
     }
-    // A message a host and 50 us there, at most four back for each: not one a flow.
+    // In 50 us each host sends one message, and the controller sends at most four: the number does not grow with
+    // flows.
     let sent = sim.link(LinkId(11)).ctl_bytes / 64;
     assert!((250..=4 * 80).contains(&sent), "{sent} messages reached the controller in 80 rounds of four hosts");
 }
 
-/// Rates of four flows over one link, before and after the first one's weight is set to 5.
+/// Rates of four flows over one link, before and after the weight of the first flow is set to 5.
 fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 2] {
     let network = star(5, 10e9, 1000);
     let mut sim = start(scheme, &network, &[], 1);
@@ -311,7 +314,7 @@ fn a_weight_that_changes_at_1_ms_moves_fair_rates_at_1_ms() {
 
 #[test]
 fn a_flow_that_waits_sends_nothing_whatever_changes_and_starts_as_changed() {
-    // The controller is the last host's.
+    // The controller is at the last host.
     let network = star(6, 10e9, 1000);
     for scheme in schemes() {
         let run = |changes: bool| {
@@ -359,7 +362,7 @@ fn events_inserted_in_another_order_give_the_same_run() {
             let mut sim = Sim::new(scheme, self.0, PacketSizes::default(), &faults, 5);
             place_controller(&mut sim, self.0);
             sim.scramble(self.1);
-            // Many at the same times: starts, sizes and paths are alike.
+            // Many flows have events at the same times: starts, sizes and path lengths are equal.
             let flows: Vec<_> = (0..30usize)
                 .map(|k| {
                     sim.add(plan(over_star(k % 6, (k + 1 + k / 6) % 6), (k / 10) as u64 * 100 * US, Some(300_000)))

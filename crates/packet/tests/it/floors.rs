@@ -1,4 +1,4 @@
-//! Parking lots with unequal links: the smallest rate of a flow follows from its path, as does the smallest RTO.
+//! Parking-lot topologies with unequal links: the smallest rate and the minimum RTO of a flow depend on its path.
 
 use crate::common::*;
 use serde_json::json;
@@ -26,7 +26,7 @@ fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Ba
     sim
 }
 
-/// Largest fraction, over all links, of data packets that arrived within 50 ms and were dropped.
+/// Fraction of data packets dropped at a link within 50 ms; the largest one over all links.
 fn dropped(sim: &mut dyn Backend, links: usize) -> f64 {
     sim.run_until(50 * MS);
     let share = |k: u32| {
@@ -57,7 +57,8 @@ fn dgd_and_rcp_star_drop_next_to_nothing_on_unequal_links() {
 
 #[test]
 fn the_floor_is_a_share_of_the_slowest_link() {
-    // The long flow pays at three links, and the slow one has two more flows: without a floor it has less than a third of it.
+    // The long flow has the prices of three links, and the slow link has two more flows: without a smallest rate the
+    // long flow gets less than a third of the slow link.
     let rates = [10e9, 1e9, 10e9];
     for (scheme, floor) in [("dgd", 0.6), ("rcp-star", 0.6)] {
         let pace = |params: serde_json::Value| {
@@ -72,7 +73,7 @@ fn the_floor_is_a_share_of_the_slowest_link() {
 
 #[test]
 fn rcp_waits_for_what_its_buffers_delay() {
-    // One packet, which is lost: it goes again after the least timeout.
+    // A single packet, which is lost, is retransmitted after the minimum RTO.
     let repaired_ns = |params: serde_json::Value| {
         let faults = [mishap_until(20_000, Kinds { data: true, ack: false, ctl: false })];
         let network = star(2, 10e9, 1000);
@@ -82,7 +83,7 @@ fn rcp_waits_for_what_its_buffers_delay() {
         sim.run_until_done(100 * MS);
         sim.flow(flow).finished_ns.unwrap()
     };
-    // Two buffers of 360 us out, two back, and a few microseconds on the way.
+    // The RTO covers two full buffers of 360 us on the path, two on the reverse path, and the propagation delay.
     let full = repaired_ns(json!({}));
     assert!((1_440_000..1_460_000).contains(&full), "{full}");
     let short = repaired_ns(json!({"rto_min": 50e-6}));

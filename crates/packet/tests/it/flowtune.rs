@@ -1,4 +1,4 @@
-//! Flowtune in the network: fair rates soon after a change, and TCP once the allocator has failed.
+//! Flowtune in the packet simulator: fair rates soon after a change, and TCP once the allocator has failed.
 
 use crate::common::*;
 use subak_core::LinkId;
@@ -9,7 +9,8 @@ const MS: u64 = 1_000_000;
 
 #[test]
 fn senders_that_come_and_go_have_their_fair_rates_200_us_later() {
-    // Figure 8 in small: five senders to one host, one more each 2 ms, then one fewer. The allocator is at a host of its own.
+    // Flowtune paper, figure 8, at a smaller scale: five senders to one host; one starts every 2 ms, then one stops
+    // every 2 ms. The allocator has a host of its own.
     let mut sim = start("flowtune", &star(7, 10e9, 1000), &[], 1);
     let flows: Vec<_> = (0..5u64)
         .map(|k| {
@@ -35,8 +36,8 @@ fn senders_that_come_and_go_have_their_fair_rates_200_us_later() {
 
 #[test]
 fn flows_go_on_as_tcp_once_the_allocator_cannot_be_reached() {
-    // The allocator's host is cut off after 2 ms, for good. The larger flow is granted half of the link then, and must have
-    // all of it once the other is done.
+    // The link of the allocator's host fails permanently after 2 ms. The larger flow has half of the receiver's link
+    // then, and must get all of it once the other flow has finished.
     let run = |faults: &[Injected]| {
         let mut sim = start("flowtune", &star(4, 10e9, 1000), faults, 1);
         let flows =

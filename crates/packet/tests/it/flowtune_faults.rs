@@ -11,11 +11,11 @@ use subak_solve::{SolveOptions, solve};
 
 const US: Ns = 1000;
 const MS: Ns = 1_000_000;
-/// Time until which endless flows start and stop, ns.
+/// Time, ns, after which no endless flow starts or stops.
 const CALM_NS: Ns = 3 * MS;
 const LEASE_NS: Ns = MS;
-/// Rates must be right this long after a lease: 500 us, or one RTO later if the first rate after a restart is lost.
-/// While no rates are valid, TCP fills the queues, so that RTTs are up to 300 us.
+/// Time after the end of a lease by which rates must be exact. One RTO more is allowed if the first rate after a
+/// restart is lost. While no rates are valid, TCP fills the queues, so that RTTs are up to 300 us.
 const SOON_NS: Ns = 500 * US;
 const TIMEOUT_NS: Ns = 1000 * US;
 const RESERVE: f64 = 0.03;
@@ -31,15 +31,16 @@ struct Sending {
     size_bytes: Option<u64>,
 }
 
-/// Result of a seed.
+/// Outcome of the run with one seed.
 #[derive(Debug, Default, Clone, Copy)]
 struct Outcome {
     /// Largest relative error of the rates at the end.
     off: f64,
-    /// Longest time that a link was above its limit, ns, and the largest excess.
+    /// Longest time for which the sum of the rates exceeded a link's capacity by more than 1%, ns.
     over_ns: Ns,
+    /// Largest ratio of the sum of the rates to a link's capacity.
     most_over: f64,
-    /// Whether it took an RTO longer.
+    /// Whether convergence took one RTO longer.
     is_late: bool,
 }
 
@@ -61,7 +62,8 @@ fn faults(rng: &mut Stream) -> Vec<Injected> {
     faults
 }
 
-/// About twelve flows between random hosts. Most are endless, and half of these stop again; the others have a size.
+/// Adds twelve flows between random hosts: six endless ones that stop, three endless ones that do not, and three
+/// with a size.
 fn send(sim: &mut dyn Backend, rng: &mut Stream, network: &Network) -> Vec<Sending> {
     let hosts: Vec<_> = network.hosts().collect();
     let mut router = Router::new(network, 0, true);
@@ -90,7 +92,7 @@ fn is_open(sim: &dyn Backend, s: &Sending, now_ns: Ns) -> bool {
     s.start_ns < now_ns && s.stop_ns.is_none_or(|stop| now_ns < stop) && sim.flow(s.flow).finished_ns.is_none()
 }
 
-/// Time of the last start or end of a flow; a flow with a size ends when it finishes.
+/// Time of the last start or end of a flow, ns. A flow with a size ends when it finishes.
 fn last_change_ns(sim: &dyn Backend, sendings: &[Sending], now_ns: Ns) -> Ns {
     let sized = sendings.iter().filter(|s| s.size_bytes.is_some());
     sized.map(|s| sim.flow(s.flow).finished_ns.unwrap_or(now_ns)).fold(CALM_NS, Ns::max)
@@ -159,7 +161,7 @@ fn run(seed: u64) -> Outcome {
         }
     }
     let open: Vec<_> = sendings.iter().filter(|s| is_open(&*sim, s, now_ns)).collect();
-    // What has a size comes to its end.
+    // Flows with a size finish.
     open.iter().filter(|s| s.size_bytes.is_none()).for_each(|s| sim.stop_flow(s.flow));
     sim.run_until_done(now_ns + 100 * MS);
     for s in sendings.iter() {
@@ -169,14 +171,14 @@ fn run(seed: u64) -> Outcome {
                 assert!(view.finished_ns.is_some(), "seed {seed}, flow {}: {view:?}", s.flow);
                 assert_eq!(view.received_bytes, size, "seed {seed}, flow {}", s.flow);
             }
-            // What is under way when it is stopped need not have arrived.
+            // Packets in flight when the flow is stopped need not have arrived.
             None => assert!(view.received_bytes <= view.sent_bytes, "seed {seed}, flow {}: {view:?}", s.flow),
         }
     }
     outcome
 }
 
-/// Number of seeds: 1000, or the variable `SUBAK_FAULT_SEEDS`.
+/// Number of seeds: the environment variable `SUBAK_FAULT_SEEDS`, by default 1000.
 fn seeds() -> u64 {
     std::env::var("SUBAK_FAULT_SEEDS").map_or(1000, |n| n.parse().expect("SUBAK_FAULT_SEEDS is a number"))
 }
@@ -188,7 +190,7 @@ fn rates_fit_the_links_and_end_at_the_optimum_whatever_happens_to_messages() {
     for seed in 0..seeds {
         let Outcome { off, over_ns, most_over, is_late } = run(seed);
         assert!(off < 0.02, "seed {seed}: {off} off");
-        // A lease and a round trip; rates are looked at every 10 us.
+        // A lease and an RTT; rates are sampled every 10 us.
         assert!(over_ns <= LEASE_NS + 50 * US, "seed {seed}: a link is over for {over_ns} ns");
         late += usize::from(is_late);
         worst.off = worst.off.max(off);

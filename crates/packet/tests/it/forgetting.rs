@@ -7,7 +7,8 @@ use subak_core::backend::{Backend, FlowView, Impairment, Injected};
 
 const MS: u64 = 1_000_000;
 
-/// Result of each of 400 flows that start and end, while packets are lost, duplicated and delayed.
+/// Final view of each of 400 flows, and the number of events, in a run with lost, duplicated and delayed packets.
+/// `forgetful`: states of ended flows are removed during the run.
 fn run(scheme: &str, forgetful: bool) -> (BTreeMap<FlowId, FlowView>, u64) {
     let doubled = |impairment, probability| {
         let Injected::Packets { kinds, links, from_ns, until_ns, .. } = lose(0.0, EVERY_KIND) else { unreachable!() };
@@ -31,12 +32,12 @@ fn run(scheme: &str, forgetful: bool) -> (BTreeMap<FlowId, FlowView>, u64) {
         if forgetful {
             forget(sim.as_mut());
         }
-        // What is over hears nothing any more, whoever speaks to it.
+        // Changes of ended flows have no effect.
         sim.set_weight(FlowId(flow.0 / 2), 2.0, None);
         sim.stop_flow(FlowId(flow.0 / 3));
     }
     sim.run_until_done(3_000 * MS);
-    // Timeouts that were set before the end run out.
+    // RTO timers that were set before the end expire.
     sim.run_until(sim.now_ns() + 1_000 * MS);
     forget(sim.as_mut());
     (views, sim.events())

@@ -1,4 +1,4 @@
-//! Every scheme converges to within the stated tolerance of its goal, within the stated time.
+//! Every scheme converges to its goal within the tolerance and the time that its metadata states.
 
 use crate::leaf_spine::*;
 use serde_json::{Map, json};
@@ -22,8 +22,8 @@ impl Visitor for Share {
     }
 }
 
-/// 24 flows from one half of a leaf-spine network to the other. They have weights 1 to 3 or utilities if the goal
-/// supports them.
+/// 24 flows from one half of a leaf-spine network to the other, with weights 1 to 3 or utility functions if the
+/// goal supports them.
 fn flows(net: &LeafSpine, seed: u64, goal: Goal) -> Vec<FlowPlan> {
     let mut rng = Stream::new(seed, "flows");
     let one = |k: u64| {
@@ -40,7 +40,8 @@ fn scaled(network: &Network, share: f64) -> Network {
     scaled
 }
 
-/// Largest relative distance of random flows' rates from the goal of `info`, `rtts` RTTs after they start.
+/// Largest relative distance of random flows' rates from the goal of the scheme `info`, `rtts` RTTs after the
+/// flows start.
 fn worst_off(info: &Info, nic: Nic, rtts: f64) -> f64 {
     let mut net = LeafSpine::new(4, 2, 4, 20e9);
     net.network.set_nic(nic);
@@ -63,7 +64,8 @@ fn rates_come_as_near_the_goal_as_the_scheme_says_and_as_soon() {
     for info in registry::all().into_iter().filter(|info| info.goal != Goal::Own) {
         let Settles { within, rtts } = info.settles;
         for (nic_name, nic) in Nic::ALL {
-            // Where flows take turns, a NIC that is asked for too much hears of no more than it can carry.
+            // Under round robin, the link of an overloaded NIC measures no more than its capacity, so that
+            // convergence may take longer.
             let later: &[f64] = if nic == Nic::Queue { &[1.0] } else { &[1.0, 10.0] };
             let settled = later.iter().any(|by| {
                 let off = worst_off(&info, nic, by * rtts);
@@ -99,8 +101,9 @@ fn unequal() -> (Network, Vec<FlowPlan>) {
     (network, plans.into())
 }
 
-/// Flows of equal weight get equal rates at a bottleneck, whatever their NICs. This holds for all goals except a
-/// scheme's own: on one link, max-min and alpha-fair rates of equal weights are the same.
+/// Flows of equal weight get equal rates at a bottleneck, whatever the rates of their NICs. Schemes without a goal
+/// that the solver can compute are excluded. On one link, max-min and alpha-fair rates of equal weights are the
+/// same.
 #[test]
 fn flows_of_unequal_nics_share_a_link_equally() {
     let (mut network, plans) = unequal();
@@ -111,7 +114,8 @@ fn flows_of_unequal_nics_share_a_link_equally() {
         let max_min = matches!(info.goal, Goal::Any | Goal::MaxMin | Goal::EqualMaxMin);
         let mut sim = start(info.name, json!({}), &network);
         let flows: Vec<_> = plans.iter().map(|p| sim.add(p.clone())).collect();
-        // Prices move more slowly for two flows than for the many that times are stated for.
+        // Prices converge more slowly for two flows than for the many flows for which convergence times are
+        // stated.
         let rtts = info.settles.rtts * if max_min { 1.0 } else { 10.0 };
         sim.run_until((rtts * RTT_NS as f64) as u64);
         let got = received_bps(&mut *sim, &flows, SPAN_NS);

@@ -1,5 +1,5 @@
-//! PFC and the schemes over it. Nothing is dropped, pauses spread to innocent flows, and a deadlock of pauses is
-//! detected. HPCC, DCQCN and TIMELY converge to the values of their papers.
+//! PFC and the schemes that require it. No packet is dropped, pauses spread to flows outside the congestion, and a
+//! deadlock of pauses is detected. HPCC, DCQCN and TIMELY converge to the values of their papers.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Backend> {
     subak_packet::build(scheme, params, network, PacketSizes::default(), &[], 1).unwrap()
 }
 
-/// Parameters of senders that only pauses slow down.
+/// Parameters of DCQCN without ECN marks: only pauses slow the senders down.
 fn unmarked(pfc: &str, threshold_bytes: u64) -> Value {
     json!({"k_min": 1e12, "k_max": 1e12, "pfc": pfc, "pfc_threshold": threshold_bytes})
 }
@@ -25,7 +25,7 @@ fn dropped(sim: &dyn Backend, network: &Network) -> u64 {
     network.links().ids().map(|l| sim.link(l).dropped_packets).sum()
 }
 
-/// Rates of flows on the wire from now over `span_ns`, Gb/s.
+/// Mean received rates of flows on the wire over the next `span_ns`, Gb/s.
 fn rates_gbps(sim: &mut dyn Backend, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
     let wire = |sim: &dyn Backend| flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect::<Vec<_>>();
     let before = wire(sim);
@@ -41,8 +41,9 @@ fn fairness(rates: &[f64]) -> f64 {
 
 #[test]
 fn hpcc_holds_an_incast_at_eta_with_short_queues() {
-    // At 25 and 10 Gb/s the bandwidth-delay product is 10 and 5 packets. 16 flows then have less than a packet each, one that
-    // waits counts for much of U, and HPCC stays at 0.87 and 0.82: that is not asked for here.
+    // At 25 and 10 Gb/s the BDP is 10 and 5 packets. 16 flows then have less than a packet each, one queued packet is a
+    // large part of HPCC's utilization estimate U, and HPCC stays at a load of 0.87 and 0.82. These cases are not
+    // tested.
     for (senders, rate_gbps, max_stage) in
         [(2, 100.0, 5), (16, 100.0, 5), (2, 25.0, 5), (2, 10.0, 5), (2, 100.0, 0), (16, 100.0, 0)]
     {
@@ -53,7 +54,7 @@ fn hpcc_holds_an_incast_at_eta_with_short_queues() {
         sim.restart_peaks();
         let rates = rates_gbps(&mut *sim, &flows, 4 * MS);
         let load = rates.iter().sum::<f64>() / rate_gbps;
-        // A packet's round trip on the idle star: two links out, two back.
+        // Base RTT of a packet on the star: two links out, two back.
         let rtt_ns = 4000.0 + 2.0 * (1500.0 + 64.0) * 8.0 / rate_gbps;
         let peak_bdp = sim.link(LinkId(1)).peak_queued_bytes as f64 * 8.0 / (rate_gbps * rtt_ns);
         println!(
@@ -78,7 +79,7 @@ fn nothing_is_dropped_in_an_incast_of_100_under_pfc() {
         ("hpcc", json!({"pfc": "static", "pfc_threshold": 30_000, "pfc_buffer": 8_000_000})),
     ] {
         let mut network = star(101, 100e9, 1000);
-        // Buffers of 40 KB a port: they fill, and pauses have to do the rest.
+        // Buffers of 40 KB per port fill, so that drops are avoided only by pauses.
         (0..202).for_each(|l| network.link_mut(LinkId(l)).buffer_bytes = Some(40_000));
         let mut sim = with(scheme, &given, &network);
         let flows: Vec<_> = (1..=100).map(|h| sim.add(plan(over_star(h, 0), 0, Some(500_000)))).collect();
@@ -95,8 +96,9 @@ fn nothing_is_dropped_in_an_incast_of_100_under_pfc() {
     }
 }
 
-/// Times cut to whole nanoseconds make links faster than configured: by a twentieth for 1048 bytes at 400 Gb/s, by
-/// half for 99 bytes. More bytes arrive after a pause in the same proportion.
+/// Transmission times rounded down to whole nanoseconds make links faster than configured: by a twentieth for 1048
+/// bytes at 400 Gb/s, by half for 99 bytes. The bytes that arrive after a pause grow in the same proportion, and must
+/// not be dropped.
 #[test]
 fn nothing_is_dropped_where_links_are_faster_than_they_say() {
     let sizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 60 };
@@ -126,7 +128,7 @@ fn without_pfc_the_same_incast_drops_and_both_repairs_deliver() {
         let given = json!({"pfc": "off", "recovery": recovery, "rto_min": "1ms"});
         let mut sim = with("dcqcn", &given, &network);
         let flows: Vec<_> = (1..=100).map(|h| sim.add(plan(over_star(h, 0), 0, Some(500_000)))).collect();
-        // Going back at line rate into a full buffer takes many timeouts.
+        // With go-back-N at line rate into a full buffer, flows need many RTOs.
         sim.run_until_done(10_000 * MS);
         let last = flows.iter().filter_map(|&f| sim.flow(f).finished_ns).max().unwrap_or_default();
         let again: u64 = flows.iter().map(|&f| sim.flow(f).retransmissions).sum();
@@ -158,13 +160,13 @@ fn go_back_n_sends_again_what_had_arrived_and_selective_repair_does_not() {
     let (back, back_drops, back_bytes) = again("go-back-n");
     let (only, only_drops, only_bytes) = again("selective");
     println!("go-back-n {back} again for {back_drops}, selective {only} for {only_drops}");
-    // A round trip of 20 us holds some 170 packets.
+    // In an RTT of 20 us about 170 packets are in flight.
     assert!(back > 50 * back_drops && back_bytes > 1_000_000, "{back} for {back_drops} drops");
     assert!(only <= only_drops + 3 && only_bytes < 10_000, "{only} for {only_drops} drops");
 }
 
-/// Four senders and a victim flow's sender at one switch, two receivers at another. Link 2k is that of sender k, the
-/// fifth that of the victim's. Link 10 joins the switches; 12 leads to the congested receiver, 14 to the victim's.
+/// Four senders and the sender of a victim flow (the fifth) at one switch, two receivers at another. Link 2k is the
+/// uplink of sender k. Link 10 joins the switches; 12 leads to the congested receiver, 14 to the victim's receiver.
 fn chain_with_a_victim() -> (Network, Vec<Route>) {
     let mut network = Network::new();
     let [near, far] = ["near", "far"].map(|name| network.node(name, NodeKind::Switch));
@@ -200,23 +202,24 @@ fn pauses_spread_along_a_chain_to_a_flow_that_is_not_to_blame() {
             sim.link(LinkId(10)).paused_ns,
         )
     };
-    // Nothing but pauses slows the senders: the far switch pauses the trunk, then the near one all five senders. The trunk
-    // carries what five equal flows have of it when four of them share 10 Gb/s: the victim gets a fourth of its line.
+    // Only pauses slow the senders: the far switch pauses the link between the switches, then the near switch pauses
+    // all five senders. All five flows get equal rates, and four of them share 10 Gb/s: the victim gets 2.5 Gb/s.
     let (rate, trunk, senders, paused_ns) = victim("dcqcn", &unmarked("static", 30_000));
     println!("victim under pauses alone: {rate:.2} Gb/s, trunk paused {paused_ns} ns");
     assert!(trunk && senders.iter().all(|&s| s), "{senders:?}");
     assert!((rate - 2.5).abs() < 0.25, "{rate}");
-    // 12.5 of 100 Gb/s: paused for most of the 10 ms.
+    // The link carries 12.5 of 100 Gb/s, and is paused for most of the 10 ms.
     assert!((8 * MS..10 * MS).contains(&paused_ns), "{paused_ns}");
-    // Without pauses the crowd loses packets, and the victim goes on at line rate.
+    // Without pauses the four senders lose packets, and the victim sends at line rate.
     let (rate, trunk, ..) = victim("dcqcn", &json!({"k_min": 1e12, "k_max": 1e12, "pfc": "off"}));
     assert!(!trunk && rate > 9.9, "{rate}");
-    // HPCC keeps queues short: no pauses once it has settled, and the victim has eta of its line.
+    // HPCC keeps queues short: after convergence there are no pauses, and the victim has the fraction eta of its line
+    // rate.
     let (rate, ..) = victim("hpcc", &json!({}));
     assert!((rate / 9.5 - 1.0).abs() < 0.03, "{rate}");
 }
 
-/// Three switches in a ring with one host each. Link 2k is that of host k; link 6 + 2k leads from switch k to the
+/// Three switches in a ring with one host each. Link 2k is the uplink of host k; link 6 + 2k leads from switch k to the
 /// next.
 fn ring() -> (Network, Vec<Route>) {
     let mut network = Network::new();
@@ -228,7 +231,7 @@ fn ring() -> (Network, Vec<Route>) {
     for k in 0..3 {
         network.connect(switches[k], switches[(k + 1) % 3], 10e9, 1000, None).unwrap();
     }
-    // Each host to the one two switches on, the same way around.
+    // Each host sends to the host two switches further, all in the same direction.
     let route = |k: u32| {
         let (next, last) = ((k + 1) % 3, (k + 2) % 3);
         let forward = [2 * k, 6 + 2 * k, 6 + 2 * next, 2 * last + 1];
@@ -252,7 +255,7 @@ fn a_circle_of_pauses_is_named() {
             assert_eq!(circle.iter().map(|c| c.0).collect::<Vec<_>>(), [6, 8, 10]);
             assert!(circle.iter().all(|c| c.1 > 0 && c.1 < 10 * MS) && done == 0, "{circle:?}");
         } else {
-            // Marks keep the queues short of any pause.
+            // With ECN marks, queues stay too short for pauses.
             assert_eq!((circle.len(), done), (0, 3));
         }
     }
@@ -271,7 +274,8 @@ fn a_buffer_that_headroom_would_fill_is_refused() {
 #[test]
 fn a_resume_that_a_broken_link_lost_is_said_again() {
     use subak_core::backend::Injected;
-    // The way back of the trunk is down for 2 ms: pause frames get lost, and so does the last resume.
+    // The reverse link of the link between the switches fails three times: pause frames are lost, and so is the last
+    // resume.
     let (network, routes) = chain_with_a_victim();
     let faults =
         [1, 2, 3].map(|k| Injected::Down { link: LinkId(11), down_ns: k * MS, up_ns: k * MS + 700 * US, keeps: false });
@@ -283,7 +287,7 @@ fn a_resume_that_a_broken_link_lost_is_said_again() {
     assert!(flows.iter().all(|&f| sim.flow(f).finished_ns.is_some_and(|at| at < 60 * MS)));
 }
 
-/// Two flows, of which the second starts later: their fractions of 10 Gb/s, the queue and the load at the end.
+/// Runs two TIMELY flows, the second `late_ns` after the first; returns their rates and the queue length at the end.
 fn timely_pair(given: &Value, late_ns: u64) -> (Vec<f64>, f64) {
     let network = star(3, 10e9, 1000);
     let mut sim = with("timely", given, &network);
@@ -302,7 +306,7 @@ fn timely_pair(given: &Value, late_ns: u64) -> (Vec<f64>, f64) {
 fn patched_timely_comes_to_its_fixed_point_and_plain_timely_has_none() {
     for late_ns in [0, 5 * MS] {
         let (rates, queued) = timely_pair(&json!({"patched": true}), late_ns);
-        // The round trip is 50 us (1 + N delta / (beta C)) = 62.5 us with two flows; 6.5 us of it is not queue.
+        // The RTT is 50 us (1 + N delta / (beta C)) = 62.5 us with two flows, of which 6.5 us are the base RTT.
         let expected = (62.5e-6 - 6.5e-6) * 10e9 / 8.0;
         println!("patched, {late_ns} late: {rates:?}, queue {queued:.0} of {expected:.0}");
         assert!(fairness(&rates) > 0.99 && rates.iter().sum::<f64>() > 9.9, "{rates:?}");
@@ -311,7 +315,7 @@ fn patched_timely_comes_to_its_fixed_point_and_plain_timely_has_none() {
     let (rates, queued) = timely_pair(&json!({}), 5 * MS);
     println!("plain: {rates:?}, queue {queued:.0}");
     assert!(rates.iter().sum::<f64>() > 8.0, "{rates:?}");
-    // The flow that came later keeps the larger part: any division is at rest.
+    // The later flow keeps the larger rate, since every division of the link is a fixed point.
     assert!(fairness(&rates) < 0.95, "{rates:?}");
 }
 
@@ -329,7 +333,7 @@ fn dcqcn_shares_a_link() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// For any rates, delays, thresholds and buffers: if pauses are in time, nothing is dropped, and everything
+    /// For random rates, delays, thresholds and buffers, headroom is enough: nothing is dropped, and every byte
     /// arrives.
     #[test]
     fn headroom_is_enough(
@@ -368,8 +372,8 @@ proptest! {
     }
 }
 
-/// Four hosts of another leaf send to one host. Data arrives at 400 Gb/s and leaves at 100 Gb/s. It is buffered
-/// behind a link four times as fast as a host's, which may use four times the share of the buffer.
+/// Four hosts of another leaf send to one host. Data arrives at a switch at 400 Gb/s and leaves at 100 Gb/s. The
+/// ingress link is four times as fast as a host's link, and therefore may use four times the share of the buffer.
 #[test]
 fn faster_links_have_a_larger_share_of_the_buffer() {
     let network = json!({"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4, "host_rate": 100e9,
@@ -386,7 +390,7 @@ fn faster_links_have_a_larger_share_of_the_buffer() {
         sim.run_until_done(1000 * MS);
         network.links().ids().map(|l| sim.link(l).pauses).sum::<u64>()
     };
-    // Of a million bytes 750,000 wait at most. An eighth of 4 MB is less than that, and half of what is free is more.
+    // At most 750,000 of a million bytes are queued. An eighth of 4 MB is less, and half of the free buffer is more.
     assert_eq!(pauses(0.125), 0);
     assert!(pauses(0.03) > 0, "an eighth of what is free is not enough");
 }

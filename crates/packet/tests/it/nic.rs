@@ -9,7 +9,7 @@ const MS: u64 = 1_000_000;
 
 #[test]
 fn flows_of_one_host_take_turns_at_its_nic() {
-    // A long flow has filled its host's link; a packet of a new one waits for one packet, not for a window.
+    // A long flow uses all of its host's link. A packet of a new flow waits for one packet, not for a window.
     for scheme in schemes() {
         let mut network = star(3, 10e9, 1000);
         network.set_nic(Nic::TakesTurns);
@@ -19,18 +19,18 @@ fn flows_of_one_host_take_turns_at_its_nic() {
         sim.restart_peaks();
         let short = sim.add(plan(over_star(0, 2), MS, Some(1000)));
         sim.run_until(2 * MS);
-        // Control packets beside them, of schemes that have some.
+        // Some schemes queue control packets too.
         let queued = sim.link(LinkId(0)).peak_queued_bytes;
         assert!(queued <= 3 * 1500, "{scheme}: {queued}");
         if ["hpcc", "dcqcn", "timely", "dctcp", "soze"].contains(&scheme) {
             let fct = sim.flow(short).finished_ns.unwrap() - MS;
-            // Alone it takes 2 us and 2 times 0.84 us.
+            // Alone the packet takes 2 us and 2 times 0.84 us.
             assert!(fct < 3_700 + 2 * 1_200, "{scheme}: {fct} ns");
         }
     }
 }
 
-/// If a paper prescribes a NIC, its scheme uses that; all other schemes have the NIC of the network's hosts.
+/// A scheme whose paper prescribes a NIC scheduling uses it; all other schemes use the network's NIC scheduling.
 #[test]
 fn only_schemes_that_say_so_have_a_nic_of_their_own() {
     let peak = |scheme: &str, nic: Nic| {
@@ -57,7 +57,7 @@ fn with(scheme: &str, params: &Value, network: &Network) -> Box<dyn Backend> {
     subak_packet::build(scheme, params.as_object().unwrap(), network, sizes, &[], 1).unwrap()
 }
 
-/// End times of flows from host 0 to others over links of 100 Gb/s. Each flow has a start time, ns, a number of
+/// End times, ns, of flows from host 0 to others over links of 100 Gb/s. Each flow has a start time, ns, a number of
 /// packets of 1048 bytes, and a rate, bit/s.
 fn ends_ns(params: &Value, flows: &[(u64, u64, f64)]) -> Vec<u64> {
     let mut sim = with("dcqcn", params, &star(1 + flows.len(), 100e9, 1000));
@@ -72,7 +72,7 @@ fn ends_ns(params: &Value, flows: &[(u64, u64, f64)]) -> Vec<u64> {
 
 #[test]
 fn a_clock_of_whole_nanoseconds_makes_links_faster() {
-    // 83.84 ns a packet, or 83.
+    // A packet takes 83.84 ns, or 83 ns with whole nanoseconds.
     let ends_ns = |clock: &str| ends_ns(&json!({ "clock": clock }), &[(0, 1000, f64::INFINITY)]);
     assert_eq!(ends_ns("exact"), [2000 + 83_924]);
     assert_eq!(ends_ns("whole-ns"), [2000 + 1001 * 83]);
@@ -80,7 +80,8 @@ fn a_clock_of_whole_nanoseconds_makes_links_faster() {
 
 #[test]
 fn a_pace_by_whole_nanoseconds_makes_up_for_nothing() {
-    // The slower flow sends a packet every 279.47 ns, or 279; now and then it waits for one of the other.
+    // The slower flow sends a packet every 279.47 ns, or 279 ns with whole nanoseconds. Some packets wait for a packet
+    // of the other flow.
     let flows = [(0, 1000, 61e9), (0, 1000, 30e9)];
     let [exact, whole] = ["exact", "whole-ns"].map(|clock| ends_ns(&json!({ "clock": clock }), &flows)[1]);
     assert!(exact.abs_diff(2000 + 279_466) < 300, "{exact}");
@@ -89,19 +90,20 @@ fn a_pace_by_whole_nanoseconds_makes_up_for_nothing() {
 
 #[test]
 fn a_nic_with_one_timer_sleeps_past_a_faster_flow() {
-    // The first flow's next packet is due after 83.84 us, when the second starts, which may send one every 838.4 ns.
+    // The second flow starts while the NIC's timer is set to 83.84 us, for the first flow. The second flow may send a
+    // packet every 838.4 ns.
     let flows = [(0, 2, 0.1e9), (5000, 5, 10e9)];
     let ends_ns = |timer: &str| ends_ns(&json!({ "nic_timer": timer }), &flows);
-    // The last leaves 4 times 838.4 ns after the start, and takes twice 83.84 ns and 1 us.
+    // The last packet leaves 4 times 838.4 ns after the start, and takes twice 83.84 ns and 1 us.
     let (first_ns, alone_ns) = (83_840 + 168 + 2000, 5000 + 168 + 2000);
     assert_eq!(ends_ns("each-flow"), [first_ns, alone_ns + 3354]);
-    // Each waits until the acknowledgement of the one before comes: twice 83.84 ns, twice 4.8 ns, and 4 us.
+    // Each packet waits for the ACK of the packet before: twice 83.84 ns, twice 4.8 ns, and 4 us.
     assert_eq!(ends_ns("one"), [first_ns, alone_ns + 4 * (168 + 10 + 4000)]);
 }
 
 #[test]
 fn one_timer_changes_nothing_for_a_flow_alone() {
-    // HPCC's rates go up and down while the timer is set. Three senders share the link to host 0.
+    // HPCC's rates change while the timer is set. Three senders share the link to host 0.
     let ends_ns = |timer: &str| {
         let params = json!({"preset": "hpcc-simulator", "nic_timer": timer});
         let mut sim = with("hpcc", &params, &star(4, 100e9, 1000));
@@ -115,7 +117,8 @@ fn one_timer_changes_nothing_for_a_flow_alone() {
 
 #[test]
 fn a_new_rate_may_wait_for_the_next_packet() {
-    // A host with two links, of 0.1 and 100 Gb/s. The flow takes the other after 10 us, and its rate is then that link's.
+    // A host with two links, of 0.1 and 100 Gb/s. The flow is rerouted to the fast link after 10 us, and then has its
+    // rate.
     let mut network = Network::new();
     let [from, to] = ["from", "to"].map(|name| network.node(name, NodeKind::Host));
     for (name, bps) in [("slow", 0.1e9), ("fast", 100e9)] {

@@ -1,4 +1,4 @@
-//! Swift, NUMFabric, DGD and RCP* against exact rates.
+//! Rates under Swift (NUMFabric's transport), NUMFabric, DGD and RCP*, compared with exact rates.
 
 use crate::leaf_spine::*;
 use serde_json::json;
@@ -40,7 +40,7 @@ fn swift_reaches_weighted_max_min_with_short_queues() {
     }
 }
 
-/// Weights that change at a given time from w to 6 - w.
+/// An optimizer whose weights change at a given time from w to 6 - w.
 #[derive(Debug, Clone, Copy)]
 struct Turning;
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,7 @@ fn swift_follows_a_change_of_weights_within_ten_round_trips() {
     }
 }
 
-/// Measured rates over `span_ns` after `settle_ns`, with the exact ones.
+/// Rates measured over `span_ns` from `settle_ns` on, and the exact rates.
 fn compare(
     scheme: &str,
     params: serde_json::Value,
@@ -119,7 +119,7 @@ fn compare(
 #[test]
 fn every_optimizer_reaches_proportional_fairness_over_its_transport() {
     let net = LeafSpine::new(4, 2, 8, 40e9);
-    // s-PERC leaves 10% of each link to control packets, acknowledgements and headroom.
+    // s-PERC leaves 10% of each link to control packets, ACKs and headroom.
     for (scheme, share, tolerance) in
         [("numfabric", 1.0, 0.1), ("xwi-s-perc", 0.9, 0.1), ("dgd", 1.0, 0.05), ("rcp-star", 0.98, 0.1)]
     {
@@ -159,7 +159,8 @@ fn numfabric_reaches_alpha_fairness_slowed_down_for_extreme_alphas() {
                 assert!(near >= 0.95, "alpha {alpha}, seed {seed}: {near} within 10%");
                 continue;
             }
-            // At 0.125 most flows get next to nothing, which 10% of says little: what counts is the utility.
+            // At alpha 0.125 most flows have almost no rate, so that relative errors mean little: the sum of
+            // utilities is compared.
             let utility = |rates: &[f64]| utilities.iter().zip(rates).map(|(u, &r)| u.value(r.max(1.0))).sum::<f64>();
             let (got, best) = (utility(&got), utility(&want));
             assert!(got >= 0.97 * best, "alpha {alpha}, seed {seed}: a utility of {} of the best", got / best);

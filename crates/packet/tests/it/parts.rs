@@ -1,5 +1,5 @@
-//! A run on several threads gives the same bytes as on one: for every scheme, every kind of fault, and every time of
-//! observation.
+//! A run on several threads has the same results as on one thread: for every scheme, every kind of fault, and every
+//! time at which results are read.
 
 use crate::common::schemes;
 use crate::leaf_spine::{LeafSpine, MS, US};
@@ -29,14 +29,14 @@ pub struct ParallelScene {
     at_sender: bool,
 }
 
-/// Everything observable of a run, at each of several times.
+/// Runs `scene` on `threads` threads; returns all results that can be read, at each of several times.
 fn seen(scene: &ParallelScene, threads: usize) -> String {
     let ParallelScene { scheme, net, faults, seed, .. } = scene;
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     seen_of(scene, subak_packet::build_on(threads, scheme, &params, &net.network, sizes, faults, *seed).unwrap())
 }
 
-/// Everything observable of an existing simulation, at each of several times.
+/// Runs `scene` in `sim`; returns all results that can be read, at each of several times.
 pub fn seen_of(scene: &ParallelScene, mut sim: Box<dyn Backend>) -> String {
     let ParallelScene { net, plans, at_sender, .. } = scene;
     let network = &net.network;
@@ -49,7 +49,7 @@ pub fn seen_of(scene: &ParallelScene, mut sim: Box<dyn Backend>) -> String {
     let mut flows: Vec<FlowId> = now.iter().map(|plan| sim.add(plan.clone())).collect();
     sim.run_until(40 * US);
     look(&*sim, network, &flows, &mut seen);
-    // Some come later, change, or go.
+    // Some flows are added later, change, or stop.
     flows.extend(later.iter().map(|plan| sim.add(plan.clone())));
     sim.set_weight(flows[0], 3.0, None);
     sim.run_until(40 * US + 1);
@@ -81,11 +81,12 @@ fn look(sim: &dyn Backend, network: &Network, flows: &[FlowId], seen: &mut Strin
     writeln!(seen, "{:?}", sim.deadlock()).unwrap();
 }
 
-/// Flows of all kinds over a network of `leaves` leaves, and faults of every kind if `has_faults`.
+/// A random scene: flows of all kinds over a leaf-spine network, and faults of every kind if `has_faults`.
 pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_faults: bool) -> ParallelScene {
     let mut rng = Stream::new(seed, "parts");
     let mut net = LeafSpine::new(leaves, spines, 3, [10e9, 25e9, 400e9][rng.below(3)]);
-    // Unlike delays, so that links are not in step, or all the same, so that they are.
+    // Different delays, so that events of links are at different times; or equal delays, so that many are
+    // simultaneous.
     if rng.below(2) == 0 {
         for l in net.network.links().ids() {
             net.network.link_mut(l).delay_ns = [300, 1000, 5000, 20_000][rng.below(4)];

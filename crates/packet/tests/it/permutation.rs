@@ -18,7 +18,8 @@ fn topology() -> Network {
     generate::network(&spec).unwrap().0
 }
 
-/// One long flow from every host, in a single cycle of all hosts, and the sum of their exact max-min rates.
+/// Adds one long flow from every host to another, in a single cycle of all hosts; also returns the sum of the exact
+/// max-min rates, bit/s.
 fn permutation(network: &Network, sim: &mut dyn Backend) -> (Vec<FlowId>, f64) {
     let hosts: Vec<_> = network.hosts().collect();
     let mut to = hosts.clone();
@@ -50,7 +51,8 @@ fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
     let dropped = |sim: &dyn Backend| -> u64 {
         (0..network.links().len() as u32).map(|l| sim.link(LinkId(l)).dropped_packets).sum()
     };
-    // Slow start overshoots while acknowledgements wait behind the receivers' own data; after it nothing is dropped.
+    // Slow start overshoots while ACKs are queued behind the receivers' own data. After slow start nothing is
+    // dropped.
     sim.run_until(2 * MS);
     let overshoot = dropped(&*sim);
     sim.run_until(6 * MS);
@@ -59,7 +61,7 @@ fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
     assert!(share >= 0.9, "{share:.3} of the optimum of {optimum_bps:.4e} bit/s");
     assert!(share <= 1.0, "more than the optimum is impossible: {share:.3}");
     let bytes_at = |l: u32| sim.link(LinkId(l)).queued_bytes as f64;
-    // A bottleneck's queue stands near K (65 packets at 10 Gb/s, 260 at 40 Gb/s), never near the end of the buffer.
+    // The queue of a bottleneck is near K (65 packets at 10 Gb/s, 260 at 40 Gb/s), far below the buffer size.
     for (l, link) in network.links().iter().enumerate() {
         let k_bytes = 65.0 * 1500.0 * link.capacity_bps / 10e9;
         assert!(bytes_at(l as u32) <= 1.6 * k_bytes, "{}: {} bytes wait", link.id, bytes_at(l as u32));

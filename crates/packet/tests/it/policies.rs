@@ -1,4 +1,4 @@
-//! NUMFabric's policies end to end: completion times, deadlines, pooling, bandwidth functions.
+//! NUMFabric's policies in the packet simulator: FCTs, deadlines, resource pooling, bandwidth functions.
 
 use crate::leaf_spine::*;
 use serde_json::json;
@@ -7,7 +7,7 @@ use subak_core::rng::Stream;
 use subak_core::utility::{BandwidthFunction, Urgency};
 use subak_core::{LinkId, Network, NodeKind, Policy, Utility};
 
-/// Parallel links of `rates_bps` with an RTT of about 16 us: link k forward is `2 k`, its reverse link `2 k + 1`.
+/// Separate links of `rates_bps` with an RTT of about 16 us: link k forward is `2 k`, its reverse link `2 k + 1`.
 fn parallel(rates_bps: &[f64]) -> Network {
     let mut network = Network::new();
     for (k, &rate) in rates_bps.iter().enumerate() {
@@ -27,7 +27,7 @@ fn urgent(routes: Vec<Route>, per: f64, size_bytes: u64) -> FlowPlan {
     FlowPlan { size_bytes: Some(size_bytes), ..plan(routes, 1.0, Some(utility)) }
 }
 
-/// Completion times, ms, of flows that share one link of 10 Gb/s.
+/// FCTs, ms, of flows that share one link of 10 Gb/s.
 fn completion_ms(params: serde_json::Value, plans: Vec<FlowPlan>) -> Vec<f64> {
     let network = parallel(&[10e9]);
     let mut sim = start("numfabric", params, &network);
@@ -41,7 +41,7 @@ fn short_flows_go_first() {
     let sizes = [8_000_000, 1_000_000, 4_000_000, 2_000_000];
     let plans: Vec<_> = sizes.iter().map(|&s| urgent(vec![over(0)], s as f64, s)).collect();
     let got = completion_ms(json!({"time_scale": 2.0}), plans);
-    // One after the other, shortest first: 0.83, 2.49, 5.8, 12.4 ms, and the time that prices take from zero.
+    // Flows in order of size need 0.83, 2.49, 5.8 and 12.4 ms, plus the time in which prices converge from zero.
     let ideal = [15.0, 1.0, 7.0, 3.0].map(|mb| mb * 1e6 * 8.0 / 10e9 * 1500.0 / 1446.0 * 1e3);
     for (g, &w) in got.iter().zip(&ideal) {
         assert!((w..w + 1.5).contains(g), "{got:?} beside {ideal:?}");
@@ -50,7 +50,8 @@ fn short_flows_go_first() {
 
 #[test]
 fn what_remains_counts_for_srpt() {
-    // The long flow has less left than the late one when that comes: by size the late one would go first.
+    // When the late flow starts, the long flow has fewer remaining bytes: by size, the late flow would be served
+    // first.
     let mut late = urgent(vec![over(0)], 3e6, 3_000_000);
     late.start_ns = 4 * MS;
     let plans = vec![urgent(vec![over(0)], 6e6, 6_000_000), late];
@@ -72,15 +73,15 @@ fn early_deadlines_go_first() {
         .map(|(p, d)| FlowPlan { urgency: Urgency::Deadline { after_ns: (d * 1e9) as u64 }, ..p.clone() });
     for plans in [hurried.collect(), plans.clone()] {
         let got = completion_ms(json!({"time_scale": 2.0}), plans);
-        // A fair share would let all of them end after 5 ms.
+        // With fair shares, all of them would end after 5 ms.
         for (g, d) in got.iter().zip(deadlines_s) {
             assert!(*g <= d * 1e3, "{got:?} beside {deadlines_s:?}");
         }
     }
 }
 
-/// Rates from 16 hosts to 16 others, relative to the best possible, and their Jain index. Each flow has four subflows
-/// over random spines of eight; all links have 10 Gb/s.
+/// Sum of the rates from 16 hosts to 16 others, relative to their links, and Jain's index of the rates. Each flow has
+/// four subflows over random ones of eight spines; all links have 10 Gb/s.
 fn pooled_permutation(scheme: &str, seed: u64, share: f64, settle_ns: u64) -> (f64, f64) {
     let net = LeafSpine::new(4, 8, 8, 10e9);
     let mut rng = Stream::new(seed, "permutation");
@@ -115,7 +116,7 @@ fn subflows_pool_the_links_they_take() {
     }
 }
 
-/// A flow over two links and one over the second and third: each gets what the other leaves.
+/// Two pooled flows over three links: one over the first and second link, one over the second and third.
 #[test]
 fn pooled_flows_share_three_links() {
     for (scheme, share, settle_ns) in
@@ -135,8 +136,8 @@ fn pooled_flows_share_three_links() {
     }
 }
 
-/// Bandwidth functions of figure 2: flow 1 has priority up to 10 Gb/s; flow 2 then rises at twice its slope up to 10
-/// Gb/s.
+/// Bandwidth functions of figure 2 in the NUMFabric paper: flow 1 has priority up to 10 Gb/s; then flow 2 rises twice
+/// as fast as flow 1, up to 10 Gb/s.
 fn figure_2() -> [Utility; 2] {
     let function = |points: &[(f64, f64)]| BandwidthFunction::new(points).unwrap();
     let one = function(&[(0.0, 0.0), (2.0, 10e9), (2.5, 15e9), (5.0, 40e9)]);
@@ -161,7 +162,8 @@ fn bandwidth_functions_as_in_figure_9() {
 
 #[test]
 fn bandwidth_functions_with_pooling_as_in_figure_10() {
-    // Flow 1 over the top (5 Gb/s) and middle link, flow 2 over the middle and bottom (3 Gb/s) one.
+    // Flow 1 has paths over the top (5 Gb/s) and the middle link, flow 2 over the middle and the bottom link (3
+    // Gb/s).
     for (middle, want) in [(5e9, [10e9, 3e9]), (17e9, [15e9, 10e9])] {
         let network = parallel(&[5e9, middle, 3e9]);
         let mut sim = start("numfabric", json!({}), &network);

@@ -1,4 +1,4 @@
-//! The simulator against queueing theory.
+//! Queueing delays in the simulator, compared with queueing theory.
 
 use crate::common::*;
 use subak_core::backend::{FlowPlan, PacketSizes};
@@ -10,8 +10,8 @@ const RATE_BPS: f64 = 10e9;
 const SERVICE_NS: f64 = 1200.0;
 const PROPAGATION_NS: u64 = 1000;
 
-/// Mean time from arrival at a FIFO queue until the last bit is sent, ns. It is over `runs` runs of `flows`
-/// one-packet flows each, which arrive as a Poisson process of the given load.
+/// Mean time from arrival at a FIFO queue until the last bit is sent, ns, over `runs` runs. Each run has `flows`
+/// flows of one packet, which arrive as a Poisson process of the given load.
 fn mean_delay_ns(load: f64, runs: u64, flows: u32) -> f64 {
     let mut total_ns = 0;
     for seed in 0..runs {
@@ -43,7 +43,7 @@ fn mean_delay_ns(load: f64, runs: u64, flows: u32) -> f64 {
 #[test]
 fn a_single_queue_has_the_mean_delay_of_m_d_1() {
     for load in [0.3, 0.6, 0.8] {
-        // Pollaczek and Khinchine, for a fixed service time.
+        // The Pollaczek-Khinchine formula for a constant service time.
         let want_ns = SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load)));
         let got_ns = mean_delay_ns(load, 10, 30_000);
         assert!((got_ns / want_ns - 1.0).abs() < 0.01, "load {load}: {got_ns} ns, M/D/1 has {want_ns} ns");

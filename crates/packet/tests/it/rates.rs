@@ -1,4 +1,4 @@
-//! Rates and queue lengths predicted by theory or by the papers.
+//! Rates and queue lengths, compared with theory or with papers.
 
 use crate::common::*;
 use subak_core::backend::Backend;
@@ -6,7 +6,7 @@ use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
 
-/// Received rate of each flow between two times, bit/s on the wire.
+/// Mean received rate of each flow between two times, bit/s on the wire.
 fn received_bps(sim: &mut dyn Backend, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
     sim.run_until(from_ns);
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
@@ -21,12 +21,12 @@ fn assert_near(got: &[f64], want: &[f64], tolerance: f64) {
     }
 }
 
-/// Fraction of a link that s-PERC allocates to data by default: all but 4% for control packets and 2% headroom.
+/// Fraction of a link that s-PERC lets data use by default: all but 4% for control packets and 2% so that queues drain.
 const DATA_SHARE: f64 = 0.94;
 
 #[test]
 fn s_perc_settles_at_the_rates_of_figure_2_1() {
-    // f_B over l20 and l30, f_G over l30 and l12.
+    // One flow over the links of 20 and 30 Gb/s, one over the links of 30 and 12 Gb/s.
     let network = chain(&[20e9, 30e9, 12e9], 1000);
     let mut sim = start("s-perc", &network, &[], 1);
     let flows = [sim.add(plan(over_chain(&[0, 1]), 0, None)), sim.add(plan(over_chain(&[1, 2]), 0, None))];
@@ -79,7 +79,8 @@ fn dctcp_keeps_its_queue_near_the_threshold_and_the_link_full() {
 
 #[test]
 fn a_lone_flow_takes_exactly_as_long_as_its_packets_do() {
-    // 100 full packets over 10 then 5 Gb/s, 1 us each: one packet's time on the fast link, all on the slow one.
+    // 10 full packets over 10 then 5 Gb/s, with 1 us of delay each: time of one packet on the fast link, and of all on
+    // the slow one.
     let mut sim = start("reno", &chain(&[10e9, 5e9], 1000), &[], 1);
     let mut flow = plan(over_chain(&[0, 1]), 0, Some(10 * 1446));
     flow.demand_bps = f64::INFINITY;
@@ -102,7 +103,8 @@ fn a_demand_bounds_the_rate() {
 
 #[test]
 fn subflows_share_a_demand() {
-    // The exact solver bounds the sum of subflows and may give all of it to one, which has an equal part of the demand alone.
+    // The exact solver bounds the sum of subflows, and may assign all of it to one subflow, which may send only an
+    // equal part of the demand.
     for scheme in schemes_with_a_goal().filter(|scheme| !scheme.starts_with("exact-central/")) {
         let mut sim = start(scheme, &chain(&[10e9, 10e9], 1000), &[], 1);
         let mut pooled = plan(over_chain(&[0]), 0, None);
@@ -116,7 +118,7 @@ fn subflows_share_a_demand() {
 
 #[test]
 fn a_demand_holds_while_the_pace_changes() {
-    // Every 20 us another flow comes or goes, and with it the pace that s-PERC gives.
+    // Every 20 us another flow starts or stops, so that the pacing rate under s-PERC changes.
     let mut sim = start("s-perc", &chain(&[10e9], 1000), &[], 1);
     let mut bounded = plan(over_chain(&[0]), 0, None);
     bounded.demand_bps = 100e6;
@@ -130,7 +132,7 @@ fn a_demand_holds_while_the_pace_changes() {
     assert!(got[0] <= 100e6 * 1.02, "{got:?}");
 }
 
-/// ACKs take longer than the largest RTO, and nothing is lost.
+/// On a path whose RTT exceeds the maximum RTO, nothing is retransmitted without loss.
 #[test]
 fn nothing_is_sent_again_over_a_long_way() {
     for scheme in ["dctcp", "reno", "s-perc"] {

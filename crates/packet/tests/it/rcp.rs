@@ -1,4 +1,4 @@
-//! RCP in packets: the rates of its papers, and the cost of a reactive scheme.
+//! RCP in the packet simulator: the rates in its papers, and the convergence time of a reactive scheme.
 
 use crate::common::*;
 use subak_core::{FlowId, LinkId};
@@ -19,7 +19,8 @@ fn one_link_is_shared_evenly_and_kept_full() {
 
 #[test]
 fn a_chain_of_dependent_links_settles_much_later_than_under_fair() {
-    // 60, 30 and 10 Gb/s; A on the first, B on the first two, C on the last two, D on the last, which comes last.
+    // Links of 60, 30 and 10 Gb/s: flow A on the first, B on the first two, C on the last two, and D on the last. D
+    // starts last.
     let want = [35e9, 25e9, 5e9, 5e9];
     let settled_us = |scheme: &str, share: f64| {
         let mut sim = start(scheme, &chain(&[60e9, 30e9, 10e9], 6000), &[], 1);
@@ -46,7 +47,8 @@ fn a_flow_waits_a_round_trip_for_its_first_rate() {
     let mut sim = start("rcp", &chain(&[10e9], 2000), &[], 1);
     let flow = sim.add(plan(over_chain(&[0]), 0, Some(1446)));
     sim.run_until_done(1000 * US);
-    // The request and its answer (52 ns for 64 bytes, rounded up, and 2 us each way), then the packet, with 8 bytes of header.
+    // The request and its answer (52 ns for 64 bytes, rounded up, and 2 us in each direction), then the packet, with 8
+    // bytes of RCP header.
     let finished = sim.flow(flow).finished_ns.unwrap();
     assert_eq!(finished, 2 * 2052 + 2000 + 1207);
 }

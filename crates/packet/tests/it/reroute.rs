@@ -1,4 +1,5 @@
-//! A flow that is rerouted while packets are in flight is soon as fast as one that used the new path from the start.
+//! A flow that is rerouted while packets are in flight soon has the rate of a flow that used the new path from the
+//! start.
 
 use crate::common::*;
 use crate::leaf_spine::LeafSpine;
@@ -8,7 +9,7 @@ use subak_core::scheme::Goal;
 use subak_core::{FlowId, LinkId, Network, NodeKind, Utility};
 
 const MS: u64 = 1_000_000;
-/// The longest base RTT of the diamond, ns.
+/// Longest base RTT over the paths of [`Diamond`], ns.
 const RTT_NS: u64 = 60_000;
 
 /// Three paths between two switches, with a host at each. `short` and `long` cross one more switch, `winding` two.
@@ -44,8 +45,8 @@ fn gbps(sim: &mut dyn Backend, flow: FlowId, span_ns: u64) -> f64 {
     (sim.flow(flow).received_wire_bytes - before) as f64 * 8.0 / span_ns as f64
 }
 
-/// Rate, Gb/s, of a flow that starts on the first of `routes` and changes to the next one every half base RTT. It is
-/// measured `settle_ns` after the last change.
+/// Rate, Gb/s, of a flow that starts on the first of `routes` and is rerouted to the next one every quarter of
+/// `RTT_NS`. The rate is measured `settle_ns` after the last reroute.
 fn after(scheme: &str, network: &Network, routes: &[&Route], settle_ns: u64) -> f64 {
     let mut sim = start(scheme, network, &[], 1);
     let flow = sim.add(plan(routes[0].clone(), 0, None));
@@ -76,7 +77,7 @@ fn a_rerouted_flow_is_as_fast_as_one_that_was_never_elsewhere() {
             let last = routes.last().unwrap();
             let want = after(info.name, &network, &[last], settle_ns);
             let got = after(info.name, &network, routes, settle_ns);
-            // Without a goal a flow alone may swing, and be faster than it was.
+            // Under a scheme without a goal, the rate of a single flow may oscillate, and be higher than before.
             if got < 0.95 * want || (got > 1.05 * want && info.goal != Goal::Own) {
                 slow.push(format!("{:<14} turn {turn}: {got:.3} of {want:.3} Gb/s", info.name));
             }
@@ -106,7 +107,8 @@ const DOWN_NS: [u64; 3] = [4 * MS, 8 * MS, 12 * MS];
 const OUTAGE_NS: u64 = MS;
 const REROUTE_NS: u64 = 200_000;
 
-/// A repeated outage: whether the last one is permanent, and whether routes follow.
+/// A repeated outage of a link. `for_ever`: the last outage is permanent; `rerouted`: flows are rerouted around the
+/// link.
 #[derive(Debug, Clone, Copy)]
 struct Outage {
     link: LinkId,
@@ -126,7 +128,7 @@ impl Outage {
         })
     }
 
-    /// Times of the reroutes, and whether each leaves the link.
+    /// Times of the reroutes, ns; `true`: away from the link, `false`: back to it.
     fn turns(self) -> impl Iterator<Item = (u64, bool)> {
         let both = move |down_ns| [(down_ns, true), (self.up_ns(down_ns), false)];
         let turns = DOWN_NS.into_iter().filter(move |_| self.rerouted).flat_map(both);
@@ -134,7 +136,8 @@ impl Outage {
     }
 }
 
-/// Each host sends to one of the other leaf, by the spine with its number. `detour`: those of spine 0 use spine 1.
+/// Each host sends to a host of the other leaf, over spine 0 or 1 alternately; `detour`: all use spine 1. The second
+/// route of each pair uses the other spine.
 fn permutation(net: &LeafSpine, detour: bool) -> Vec<(Route, Route)> {
     let one = |h: usize| {
         let [there, by] = [(h + 4 + h / 4) % 4 + 4 * usize::from(h < 4), h % 2];
@@ -143,7 +146,7 @@ fn permutation(net: &LeafSpine, detour: bool) -> Vec<(Route, Route)> {
     (0..net.hosts()).map(one).collect()
 }
 
-/// Mean rates of the flows over 4 ms, Gb/s, long after the outage.
+/// Mean rates of the flows over 4 ms, Gb/s, long after the last outage.
 fn rates(scheme: &str, net: &LeafSpine, outage: Option<Outage>, detour: bool) -> Vec<f64> {
     let faults: Vec<_> = outage.into_iter().flat_map(Outage::faults).collect();
     let mut sim = start(scheme, &net.network, &faults, 1);
@@ -191,7 +194,7 @@ fn links_keep_no_rate_for_what_was_lost_at_a_failed_link() {
     assert!(wrong.is_empty(), "after outages:\n{}", wrong.join("\n"));
 }
 
-/// Mean rates of flows from one host over 4 ms from `at_ns` on, Gb/s.
+/// Mean rates, Gb/s, over 4 ms from `at_ns` on, of flows from one host to `receivers`.
 fn beside(scheme: &str, receivers: &[usize], faults: &[Injected], at_ns: u64) -> Vec<f64> {
     let network = star(3, 10e9, 2000);
     let mut sim = start(scheme, &network, faults, 1);
@@ -242,7 +245,7 @@ fn a_flow_whose_receiver_comes_back_has_its_share_again() {
     assert!(wrong.is_empty(), "after a receiver came back:\n{}", wrong.join("\n"));
 }
 
-/// A link's counters start again from 0, which HPCC must not take for 4 GB sent.
+/// After a switch restart, a link's byte counter begins at 0 again. HPCC must not read this as 4 GB sent.
 #[test]
 fn hpcc_goes_on_after_a_switch_has_started_again() {
     let network = star(4, 10e9, 1000);

@@ -1,4 +1,4 @@
-//! The defaults of every scheme suit RTTs from microseconds to tenths of a second.
+//! With default parameters, every scheme works at RTTs from microseconds to tenths of a second.
 
 use crate::common::*;
 use serde_json::json;
@@ -10,7 +10,7 @@ use subak_core::{Network, NodeId, generate};
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 
-/// Flows with `sizes` in turn between random hosts; they start within `span_ns`.
+/// Flows between random hosts, which start within `span_ns`; their sizes cycle through `sizes`.
 fn flows(network: &Network, count: u64, span_ns: u64, sizes: &[u64]) -> Vec<FlowPlan> {
     let hosts: Vec<NodeId> = network.hosts().collect();
     let (mut router, mut rng) = (Router::new(network, 0, true), Stream::new(1, "flows"));
@@ -23,12 +23,12 @@ fn flows(network: &Network, count: u64, span_ns: u64, sizes: &[u64]) -> Vec<Flow
     (0..count).map(one).collect()
 }
 
-/// Flows that have not finished after `most_ns`.
+/// Number of flows that have not finished after `most_ns`.
 fn left(scheme: &str, network: &Network, plans: &[FlowPlan], most_ns: u64) -> usize {
     let mut sim = start(scheme, network, &[], 1);
     let flows: Vec<_> = plans.iter().map(|plan| sim.add(plan.clone())).collect();
     sim.run_until_done(most_ns);
-    // Where a timer or a probe is far shorter than the round trips, packets are many times what flows need.
+    // If a timer or probe interval is far shorter than the RTTs, many times the necessary packets are sent.
     let bytes: u64 = plans.iter().map(|plan| plan.size_bytes.unwrap_or(0)).sum();
     let hops = sim.packet_hops();
     assert!(hops < 20 * (bytes / 1446 + plans.len() as u64), "{scheme}: {hops} packet-hops for {bytes} bytes");

@@ -1,4 +1,4 @@
-//! Schemes with a goal reach it by their defaults, whatever the RTT.
+//! With default parameters, schemes with a goal converge to it, whatever the RTT.
 
 use crate::common::{DataShare, over_star, star};
 use crate::leaf_spine::{MS, US, exact, plan, received_bps, start};
@@ -8,9 +8,9 @@ use subak_core::scheme::{Goal, Info};
 use subak_core::{LinkId, Network, Policy, Utility};
 use subak_schemes::registry;
 
-/// Distance from the exact rates within which a scheme is, by its name: RCP* advertises a price at links that are not full,
-/// Flowtune sends changes above a threshold, links of some packets an RTT are coarse for RCP, and xWI over slow transports
-/// states 1000 RTTs to converge.
+/// Relative tolerance of the scheme's rates. It is larger for some schemes: RCP* advertises a price at links that are
+/// not full; Flowtune sends only changes above a threshold; RCP is inexact at links with a BDP of a few packets; xWI
+/// over slow transports states 1000 RTTs to converge.
 fn tolerance(info: &Info) -> f64 {
     match info.name {
         "rcp-star" => 0.1,
@@ -21,12 +21,12 @@ fn tolerance(info: &Info) -> f64 {
     }
 }
 
-/// Whether it ignores utilities where it is not told the policy.
+/// Whether the scheme converges to max-min if no policy is set.
 fn is_max_min(info: &Info) -> bool {
     matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin | Goal::Any)
 }
 
-/// The largest distance of a flow's rate from the exact one, after `rtts` RTTs.
+/// Largest relative distance of a flow's rate from the exact rate, after `rtts` RTTs.
 fn worst_off(info: &Info, network: &Network, plans: Vec<FlowPlan>, rtt_ns: u64, rtts: u64) -> f64 {
     let share = subak_schemes::with_scheme(info.name, &Map::new(), DataShare).unwrap();
     let mut scaled = network.clone();
@@ -52,7 +52,8 @@ fn check(case: impl Fn(&Info) -> (Network, Vec<FlowPlan>), rtt_ns: u64, rtts: u6
     assert!(wrong.is_empty(), "off the exact rates after {rtts} RTTs: {wrong:?}");
 }
 
-/// Four flows over two bottlenecks of a star, of unequal weights where the goal has weights. The last host has the controller.
+/// Four flows over two bottlenecks of a star, with unequal weights if the goal supports weights. The controller is at
+/// the last host.
 fn two_bottlenecks(info: &Info, rate_bps: f64, rtt_ns: u64) -> (Network, Vec<FlowPlan>) {
     let one = |(src, dst, weight)| {
         let weight = if info.goal == Goal::EqualMaxMin { 1.0 } else { weight };
@@ -77,7 +78,7 @@ fn rates_are_right_at_2_ms() {
     check(|info| two_bottlenecks(info, 10e9, 2 * MS), 2 * MS, 300);
 }
 
-/// Two flows at one bottleneck, whose links take 2 us and `rtt_ns`.
+/// Two flows at one bottleneck: one with a short RTT, one with `rtt_ns`.
 fn unequal(info: &Info, rtt_ns: u64) -> (Network, Vec<FlowPlan>) {
     let mut network = star(4, 10e9, 500);
     for l in [2, 3].map(LinkId) {
@@ -87,7 +88,8 @@ fn unequal(info: &Info, rtt_ns: u64) -> (Network, Vec<FlowPlan>) {
     (network, [0, 1].map(one).into())
 }
 
-/// The long flow's packets fill the queue before prices rise, and the short flow's are dropped.
+/// The packets of the flow with the long RTT fill the queue before prices rise, and packets of the other flow are
+/// dropped. The price must rise all the same.
 #[test]
 fn a_full_queue_is_a_load() {
     let info = registry::find("ned/paced").unwrap();
@@ -109,7 +111,7 @@ fn flows_of_unequal_rtts_have_equal_rates() {
     }
 }
 
-/// A packet takes longer at the slow link than the others' base RTT.
+/// Bottlenecks are fully used even if the transmission time of a packet there exceeds the base RTT of other paths.
 #[test]
 fn slow_bottlenecks_are_used() {
     for (nic_bps, slow_bps) in [(10e9, 1e9), (100e9, 1e9), (10e9, 0.5e9)] {

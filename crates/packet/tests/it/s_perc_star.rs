@@ -1,5 +1,5 @@
-//! s-PERC* with all its parts (PERC thesis, section 4.1): exact again after faults, short flows first, and no data
-//! lost.
+//! s-PERC* with all its parts (PERC thesis, section 4.1): rates are exact again after faults, short flows have
+//! priority, and no data is lost.
 
 use crate::leaf_spine::*;
 use serde_json::json;
@@ -7,13 +7,14 @@ use subak_core::Policy;
 use subak_core::backend::{Impairment, Injected, Kinds, PacketSizes};
 use subak_core::rng::Stream;
 
-/// Fraction of a link for data by default: all but 4% for control packets and 2% headroom.
+/// Fraction of a link that the scheme lets data use by default: all but 4% for control packets and 2% headroom.
 const DATA_SHARE: f64 = 0.94;
 const SEEDS: u64 = 100;
 const LAST_FAULT_NS: u64 = 12 * MS;
 
-/// Runs long flows with exact rates and short ones with sizes. Control packets have 0.01% loss, and a link fails for
-/// a millisecond. Returns the number of lost control packets.
+/// Runs endless flows and flows with a size, with 0.01% loss of control packets and a link failure of one
+/// millisecond. Checks that the endless flows have exact rates afterwards; returns the number of lost control
+/// packets.
 fn recovers(seed: u64) -> u64 {
     let net = LeafSpine::new(4, 2, 2, 10e9);
     let mut rng = Stream::new(seed, "flows");
@@ -87,11 +88,11 @@ fn short_flows_start_at_line_rate_go_first_and_send_no_control_packets() {
         short.start_ns = 2 * MS;
         let f = sim.add(short);
         sim.run_until_done(10 * MS);
-        // Where the flow's own first link is concerned, all control packets are the flow's.
+        // All control packets on the first link of the flow's path belong to the flow.
         let own = net.route(3, 4, 1).forward[0];
         (sim.flow(f).finished_ns.unwrap() - 2 * MS, sim.link(own).ctl_bytes)
     };
-    // 10 packets at 10 Gb/s, 4 links of 2 us, one packet's time at each of three further links.
+    // 10 packets at 10 Gb/s, 4 links of 2 us, and the time of one packet at each of three further links.
     let alone_ns = 10 * 1200 + 4 * 2000 + 2 * 300 + 1200;
     let (basic, basic_ctl) = fct_ns(json!({}));
     let (short, short_ctl) = fct_ns(json!({ "short": "20KB" }));
@@ -103,7 +104,8 @@ fn short_flows_start_at_line_rate_go_first_and_send_no_control_packets() {
 
 #[test]
 fn what_a_flow_has_left_bounds_what_links_keep_for_it() {
-    // Many medium flows after one another beside a long one: with the virtual link, what they give up goes to it.
+    // Many medium flows, one after another, share a link with a long flow: with the virtual link, the long flow gets
+    // the capacity that they do not use.
     let net = LeafSpine::new(2, 1, 2, 40e9);
     let received = |demand: bool| {
         let mut sim = start("s-perc-star", json!({ "demand": demand }), &net.network);
@@ -124,7 +126,7 @@ fn what_a_flow_has_left_bounds_what_links_keep_for_it() {
 
 #[test]
 fn control_packets_keep_to_their_share() {
-    // 200 flows over one link: at line rate their control packets would take a multiple of it.
+    // 200 flows over one link: at line rate, their control packets would exceed its capacity several times.
     let net = LeafSpine::new(2, 1, 2, 40e9);
     let mut sim = start("s-perc-star", json!({}), &net.network);
     for k in 0..200 {

@@ -1,4 +1,5 @@
-//! Soze in packets: weighted max-min over one and two links, changing weights, the paper's signal and others.
+//! Soze in the packet simulator: weighted max-min over one and two links, changing weights, the paper's signal and
+//! others.
 
 use crate::common::*;
 use serde_json::json;
@@ -36,7 +37,7 @@ fn near(got: &[f64], want: &[f64], within: f64) {
     }
 }
 
-/// Figure 17 of the paper: flow 1 on the first link, 2 to 4 on both, 5 and 6 on the second.
+/// Figure 17 of the Soze paper: flow 1 on the first link, 2 to 4 on both links, 5 and 6 on the second.
 #[test]
 fn the_bottleneck_moves_with_a_weight_and_queues_stay_empty() {
     let network = chain(&[100e9, 100e9], 3000);
@@ -94,8 +95,8 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
-/// Figures 2, 3 and 17 with a congestion window. With a pacing rate instead, the worst flow is off by 24 to 50%, and
-/// rates oscillate forever.
+/// Figures 2, 3 and 17 of the Soze paper with a congestion window. With a pacing rate instead, rates oscillate
+/// permanently, and the largest error of a flow is 24 to 50%.
 #[test]
 fn a_window_that_is_kept_settles_at_the_papers_parameters() {
     let mut sim = build("soze", &chain(&[100e9], 3000), &json!({}));
@@ -103,7 +104,7 @@ fn a_window_that_is_kept_settles_at_the_papers_parameters() {
     sim.run_until(2 * MS);
     let got = received_gbps(&mut *sim, &flows);
     assert!(worst(&got, &[10.0, 20.0, 30.0, 40.0]) < 0.02, "{got:?}");
-    // T of a tenth of the line is k + p / 3, or 9.67 us of 100 Gb/s.
+    // The target delay T at a tenth of the line rate is k + p / 3, or 9.67 us at 100 Gb/s.
     let queued_us = sim.link(LinkId(0)).queued_bytes as f64 * 8.0 / 100e9 * 1e6;
     assert!((queued_us / 9.67 - 1.0).abs() < 0.05, "{queued_us} us wait");
 
@@ -282,8 +283,8 @@ fn a_window_follows_flows_that_come_and_go_each_millisecond() {
     assert!(at(0.5) < 0.04 && at(0.95) < 0.15, "median {}, p95 {}", at(0.5), at(0.95));
 }
 
-/// A window is at least one packet. A flow whose rate is below a packet per loaded RTT therefore gets more than its
-/// allocation. Smaller packets correct that.
+/// A window is at least one packet. A flow with an allocation below one packet per RTT (queueing included) therefore
+/// gets more. With smaller packets it does not.
 #[test]
 fn a_window_is_a_packet_at_least() {
     let off = |mtu_bytes: u32| {
@@ -301,7 +302,8 @@ fn a_window_is_a_packet_at_least() {
     assert!(large > 0.5 && small < 0.2, "{large} with 1500 bytes, {small} with 300");
 }
 
-/// Integer arithmetic gives the same rates: each within 1% if rates converge, and their sum if they oscillate.
+/// Integer arithmetic has the same rates as floating point: each within 1% if rates converge, and their sum if they
+/// oscillate.
 #[test]
 fn both_arithmetics_come_to_the_same_rates() {
     let settled = json!({"state": "rate", "p": "150us", "m": 1, "sender": "exact", "least_rate": "beta"});
@@ -340,7 +342,7 @@ fn both_arithmetics_come_to_the_same_rates() {
 
 #[test]
 fn the_delay_takes_two_bytes_in_each_packet() {
-    // 1 Gb/s: a byte is 8 ns. The packet is 1446 + 54 bytes.
+    // At 1 Gb/s a byte takes 8 ns. The packet has 1446 + 54 bytes.
     let network = chain(&[1e9], 2000);
     for scheme in ["soze", "soze-virtual"] {
         for (params, bytes) in [(json!({}), 2), (json!({"header": 4}), 4), (json!({"header": 0}), 0)] {

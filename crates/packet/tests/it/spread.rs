@@ -1,5 +1,5 @@
-//! Packets and flowlets spread over equal paths: every byte arrives once, every path is used, and late packets do not
-//! count as lost.
+//! Packets and flowlets sprayed over equal paths: every byte arrives once, every path is used, and late packets are
+//! not marked lost.
 
 use crate::common::*;
 use subak_core::backend::{Backend, FlowPlan, Route, Spread};
@@ -25,8 +25,8 @@ fn tolerant() -> impl Iterator<Item = &'static str> {
     schemes().filter(|name| !subak_schemes::with_scheme(name, &Default::default(), GoesBack).unwrap())
 }
 
-/// Hosts on both sides of `WAYS` spines, of which the first is `slow_ns` away. Links have the numbers that [`over`]
-/// uses.
+/// Hosts on both sides of `WAYS` spines. Links of the first spine have the delay `slow_ns`. [`over`] uses the numbers
+/// of the links.
 fn network(slow_ns: u64) -> Network {
     let mut network = Network::new();
     let mut link = |from: String, to: String, delay_ns| {
@@ -99,7 +99,7 @@ fn every_byte_arrives_once_whatever_is_lost_and_overtaken() {
 #[test]
 fn a_path_that_is_slower_makes_packets_late_and_not_lost() {
     for scheme in ["dctcp", "reno", "cubic", "google-swift"] {
-        // Room for all, so that nothing is lost indeed.
+        // Buffers are large enough for all packets, so that none is lost.
         let mut network = network(20_000);
         for l in 0..network.links().len() {
             network.link_mut(LinkId::from_index(l)).buffer_bytes = Some(1 << 30);
@@ -121,7 +121,7 @@ fn packets_use_every_way_alike_and_a_long_flowlet_one() {
     let bytes = by_way(&*sim);
     let all: u64 = bytes.iter().sum();
     assert!(bytes.iter().all(|b| b.abs_diff(all / 4) < all / 40), "{bytes:?}");
-    // A window that is never empty leaves no gap.
+    // A flow that always has packets in flight has no gap between flowlets.
     let mut sim = start("dctcp", &network(1000), &[], 1);
     sim.add(spread(0, 1, Spread::Flowlets(100_000), 20_000_000));
     sim.run_until_done(1_000 * MS);
@@ -130,7 +130,7 @@ fn packets_use_every_way_alike_and_a_long_flowlet_one() {
 
 #[test]
 fn spreading_makes_up_for_hashes_that_meet() {
-    // Four flows of 10 Gb/s each: over one spine they share 10 Gb/s, spread they have all 40.
+    // Four flows of 10 Gb/s each: over one spine they share 10 Gb/s, sprayed they get 40 Gb/s.
     let took = |spreading: Option<Spread>| {
         let mut sim = start("dctcp", &network(1000), &[], 1);
         for h in 0..HOSTS {
@@ -172,7 +172,7 @@ fn ways_change_while_packets_are_under_way() {
         sim.run_until_done(1_000 * MS);
         let after = by_way(&*sim);
         assert_eq!(sim.flow(flow).received_bytes, 20_000_000);
-        // What waited before the first two went on; nothing new came.
+        // Only packets queued at the first two spines were sent; no new packets were sent over these spines.
         assert!(after[0] - before[0] < 300_000 && after[1] - before[1] < 300_000, "{before:?} {after:?}");
     }
 }

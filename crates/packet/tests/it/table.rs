@@ -1,8 +1,9 @@
-//! Every scheme with a goal, under every policy that it serves: how far its rates are from the exact ones.
+//! Distance of the rates from the exact rates, for every scheme with a goal under every policy that it supports.
 //!
-//! 24 flows cross a leaf-spine network whose leaves are oversubscribed two to one. After 20 ms eight of them stop and eight
-//! others start. The rates of the last 4 ms of each half are compared with the exact rates, over three draws. A cell of the
-//! table is *exact* if 95% of the flows are within 5%, *near* within 15%. A scheme that is neither has to refuse the policy.
+//! 24 flows cross a leaf-spine network whose leaves are oversubscribed two to one. After 20 ms eight of them stop and
+//! eight others start. The rates of the last 4 ms of each half are compared with the exact rates, for three seeds. A
+//! scheme is *exact* under a policy if 95% of the flows are within 5%, and *near* if they are within 15%. A scheme that
+//! is neither must refuse the policy.
 
 use crate::leaf_spine::*;
 use serde_json::{Map, json};
@@ -15,14 +16,14 @@ use subak_schemes::{Visitor, registry};
 
 const HALF_NS: u64 = 20 * MS;
 const MEASURED_NS: u64 = 4 * MS;
-/// Number of flows at a time.
+/// Number of concurrent flows.
 const RUNNING: usize = 24;
 const CHANGED: usize = 8;
 /// Rate of a host's link, bit/s.
 const LINE_BPS: f64 = 10e9;
 const DRAWS: std::ops::Range<u64> = 1..4;
 
-/// Cells that are near but not exact: scheme and policy.
+/// Pairs of scheme and policy that are near but not exact.
 const NEAR: &[(&str, &str)] = &[
     ("numfabric", "fct"),
     ("numfabric", "edf"),
@@ -49,7 +50,7 @@ impl Visitor for Share {
     }
 }
 
-/// A column of the table: its name, its policy, and the number of paths of a flow.
+/// A column of the table: name, policy, and number of paths of each flow.
 type Column = (&'static str, Policy, usize);
 
 fn columns() -> [Column; 9] {
@@ -67,7 +68,7 @@ fn columns() -> [Column; 9] {
     ]
 }
 
-/// A flow of the draw: a random pair of hosts, weight, size, deadline and bandwidth function.
+/// A flow between a random pair of hosts, with random weight, size, deadline and bandwidth function.
 fn flow(net: &LeafSpine, rng: &mut Stream, (_, policy, paths): Column, weighted: bool) -> FlowPlan {
     let half = net.hosts() / 2;
     let (src, dst, spine) = (rng.below(half), half + rng.below(half), rng.below(2));
@@ -90,7 +91,8 @@ fn flow(net: &LeafSpine, rng: &mut Stream, (_, policy, paths): Column, weighted:
     plan(routes, weight, utility)
 }
 
-/// Rates that the scheme targets: within its fraction of the links, and by utilities if it maximizes their sum.
+/// Rates to which the scheme should converge: within the fraction `share` of the links, and by utility functions if the
+/// scheme maximizes their sum.
 fn wanted(info: &Info, share: f64, net: &LeafSpine, plans: &[FlowPlan], policy: Policy) -> Vec<f64> {
     let mut network: Network = net.network.clone();
     net.network.links().ids().for_each(|l| network.link_mut(l).capacity_bps *= share);
@@ -101,7 +103,8 @@ fn wanted(info: &Info, share: f64, net: &LeafSpine, plans: &[FlowPlan], policy: 
 }
 
 /// Error of each flow in both halves, relative to its exact rate, or to 5% of a host's link if that is larger. Under
-/// policies that serve some flows first, nearly all exact rates are close to 0. There it is half of a host's link.
+/// policies with priorities, nearly all exact rates are close to 0; errors are then relative to half of a host's link
+/// or more.
 fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     let policy = column.1;
     let least_bps = LINE_BPS * if policy.ranks() { 0.5 } else { 0.05 };
@@ -109,7 +112,7 @@ fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     let mut rng = Stream::new(seed, "table");
     let weighted = info.goal != Goal::EqualMaxMin;
     let plans: Vec<_> = (0..RUNNING + CHANGED).map(|_| flow(&net, &mut rng, column, weighted)).collect();
-    // NUMFabric, section 6.2: half as fast below alpha 0.5.
+    // NUMFabric paper, section 6.2: twice the time scale below alpha 0.5.
     let given = if info.name == "numfabric" && policy.ranks() { json!({"time_scale": 2.0}) } else { json!({}) };
     let given = given.as_object().cloned().unwrap_or_else(Map::new);
     let params = Circumstances { policy, ack_share: 0.0 }.complete(info, &given);
@@ -130,7 +133,7 @@ fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     errors
 }
 
-/// Median and 95th percentile of a cell's errors.
+/// Median and 95th percentile of the errors of a scheme under a column's policy.
 fn cell(info: &Info, column: Column) -> (f64, f64) {
     let mut all: Vec<f64> = DRAWS.flat_map(|seed| errors(info, column, seed)).collect();
     all.sort_by(f64::total_cmp);
@@ -195,7 +198,7 @@ fn optimizers_over_paced_sources_serve_their_policies() {
     check(|info| over(info, "paced"));
 }
 
-/// Each policy has at least two schemes that are exact, and every cell in NEAR exists.
+/// Each policy has at least two exact schemes, and every pair in [`NEAR`] exists.
 #[test]
 fn every_policy_has_two_exact_schemes() {
     for column in columns() {

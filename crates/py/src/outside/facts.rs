@@ -1,4 +1,4 @@
-//! What a scheme in Python says of itself, in the terms of ours.
+//! Converts the metadata of a scheme that a user wrote in Python to the form of built-in schemes.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use subak_core::{InputError, Nic};
 use subak_schemes::foreign::{Facts, Marks, QueueKind};
 use subak_schemes::queue::SfqPlan;
 
-/// Cost of a packet-hop of a scheme in Python, in DCTCP's.
+/// Processor time per packet-hop of a Python scheme, relative to DCTCP.
 const PER_HOP: f64 = 4.0;
 
 fn get<'py, T>(said: &Bound<'py, PyDict>, key: &str) -> PyResult<T>
@@ -21,12 +21,13 @@ where
     value.extract().map_err(Into::into)
 }
 
-/// A description lives as long as the program.
+/// Makes a text static by never freeing it, since [`Info`] consists of static texts.
 fn leak(text: String) -> &'static str {
     text.leak()
 }
 
-/// The description of a scheme, under `name` where it is given one. The inner error is of its parameters.
+/// Metadata of a scheme from `said`, the dict of `subak.outside.loading.define`; `name` replaces the scheme's own
+/// name. The inner error is that of an invalid parameter.
 pub fn info(said: &Bound<'_, PyDict>, name: Option<&str>) -> PyResult<Result<Info, InputError>> {
     let own: String = get(said, "name")?;
     let mut params = Vec::new();
@@ -43,7 +44,7 @@ pub fn info(said: &Bound<'_, PyDict>, name: Option<&str>) -> PyResult<Result<Inf
         paper: leak(get(said, "paper")?),
         kind: SchemeKind::Reactive,
         lives_on_control: false,
-        // Whether its sources look at a flow's weight is not known.
+        // True to be safe: it is unknown whether the sources use a flow's weight.
         weights: true,
         goal: goal(&get::<String>(said, "goal")?),
         params: params.leak(),
@@ -86,7 +87,7 @@ fn param(py: Python<'_>, name: &str, default: &Py<PyAny>, unit: &Py<PyAny>) -> P
     }))
 }
 
-/// A choice whose default need not be its first word.
+/// A choice parameter whose default is `word`, not necessarily the first of its words.
 fn chosen(name: &'static str, value_type: ValueType, word: &'static str, about: &'static str) -> Param {
     let ValueType::Word(words) = value_type else { unreachable!("a word is one of some") };
     let mut param = Param::choice(name, words, about);
@@ -94,7 +95,7 @@ fn chosen(name: &'static str, value_type: ValueType, word: &'static str, about: 
     param
 }
 
-/// What a scheme with parameters says of itself.
+/// Properties of a scheme with parameters, from `said`, the dict of `subak.outside.loading.make`.
 pub fn facts(said: &Bound<'_, PyDict>) -> PyResult<Facts> {
     let recovery = Recovery {
         reorder: get(said, "reorder")?,

@@ -1,4 +1,4 @@
-//! The machines of a scheme in Python: each of ours calls the hooks that the user's defines.
+//! State machines of a Python scheme. Each calls the hooks of an object that the user's class created.
 
 use super::views::{
     AckView, At, FlowInfoView, IoView, LossView, Message, PacketView, PathView, PortView, VisitView, finite, numbers_of,
@@ -15,7 +15,7 @@ use subak_schemes::foreign::{Facts, Faults, Foreign, Hook, Makes, Numbers, Who};
 
 type CoreIo = scheme::Io<Foreign>;
 
-/// A scheme in Python with its parameters.
+/// A Python scheme with its parameters.
 pub struct PythonScheme {
     text: Arc<Py<PyAny>>,
     scheme: Py<PyAny>,
@@ -26,7 +26,7 @@ pub struct PythonScheme {
 }
 
 impl PythonScheme {
-    /// Made anew of `text`, which shares nothing with one that was made before.
+    /// Creates the scheme from its source text. The new scheme shares no state with earlier ones.
     pub fn new(py: Python<'_>, text: Arc<Py<PyAny>>, info: &Info, params: &Params) -> PyResult<Self> {
         let loading = py.import("subak.outside.loading")?;
         let (scheme, said): (Bound<'_, PyAny>, Bound<'_, PyDict>) =
@@ -42,7 +42,8 @@ impl PythonScheme {
         })
     }
 
-    /// The hooks of a new machine of that kind, and what calls them; `None` where there is none.
+    /// Creates a machine of kind `kind` in Python and returns its hooks; `None` if the scheme has no such machine, or
+    /// if creating it failed.
     fn machine<const N: usize>(
         &self,
         kind: &'static str,
@@ -71,7 +72,7 @@ impl PythonScheme {
     }
 }
 
-/// Notes the exception of a hook, with its line.
+/// Records the exception of a hook, with the line of the user's text that raised it.
 fn note(py: Python<'_>, faults: &Faults, text: &Py<PyAny>, hook: Hook, error: &PyErr) {
     let said = py
         .import("subak.outside.loading")
@@ -111,14 +112,14 @@ impl Makes for PythonScheme {
     }
 }
 
-/// The source of a scheme that failed.
+/// The source of a scheme that failed: it never sends.
 struct Nothing;
 
 impl Source<Foreign> for Nothing {
     fn on_start(&mut self, _io: &mut CoreIo) {}
 }
 
-/// The hooks of a machine, in the order of `subak.outside.loading.HOOKS`, and what they ask with.
+/// The hooks of a machine, in the order of `subak.outside.loading.HOOKS`, and the `Io` object that they receive.
 struct Caller<const N: usize> {
     hooks: [Option<Py<PyAny>>; N],
     io: Py<IoView>,
@@ -128,7 +129,8 @@ struct Caller<const N: usize> {
 }
 
 impl<const N: usize> Caller<N> {
-    /// Calls hook `place`, called `name`, by `run`: with its `Io`, if the machine has the hook.
+    /// Calls hook number `place`, if the machine has it, through `run`, and passes the effects that the hook requests
+    /// on to `io`. `name` is the hook's name in errors.
     #[inline]
     fn call(
         &self,
@@ -145,7 +147,7 @@ impl<const N: usize> Caller<N> {
         });
     }
 
-    /// Notes an exception.
+    /// Records the exception of a hook, if there is one.
     #[inline]
     fn heed(&self, py: Python<'_>, name: &'static str, at_ns: Ns, ended: PyResult<()>) {
         if let Err(error) = ended {

@@ -1,5 +1,5 @@
-//! Schemes in Python: a class of the user's, whose machines the packet simulator runs. `subak.outside` loads it and reads it; here
-//! are its machines and what they are shown.
+//! Schemes that users write as Python classes. The Python module `subak.outside` loads such a class. The packet
+//! simulator runs its state machines through the wrappers in this module.
 
 mod facts;
 mod machines;
@@ -20,7 +20,7 @@ use subak_core::scheme::{Info, Params};
 use subak_lab::{GivenScheme, Loader, SchemeText};
 use subak_schemes::foreign::{Definition, Foreign};
 
-/// Loads schemes in Python.
+/// Loader of Python schemes.
 pub struct PythonLoader;
 
 impl Loader for PythonLoader {
@@ -44,7 +44,7 @@ impl Loader for PythonLoader {
     }
 }
 
-/// The text in the form that `subak.outside.loading` takes.
+/// Converts the text to the class `Text` of `subak.outside.loading`.
 fn text_of<'py>(py: Python<'py>, text: &SchemeText) -> PyResult<Bound<'py, PyAny>> {
     let files = PyDict::new(py);
     for (name, held) in &text.files {
@@ -54,20 +54,20 @@ fn text_of<'py>(py: Python<'py>, text: &SchemeText) -> PyResult<Bound<'py, PyAny
     class.call1((&text.file, &text.class, PyBytes::new(py, &text.text), files, &text.unlisted))
 }
 
-/// The fault of an exception, with the file that it names.
+/// Converts an exception to an [`InputError`], with the file that the exception names.
 fn in_file(py: Python<'_>, error: &PyErr) -> InputError {
     let file = error.value(py).getattr("file").and_then(|v| v.extract::<Option<String>>()).ok().flatten();
     let fault = fault_of(py, error);
     file.map_or(fault.clone(), |file| fault.in_file(file))
 }
 
-/// A scheme in Python, as its text has it.
+/// A Python scheme as loaded, without parameters.
 struct PythonDefinition {
     text: Arc<Py<PyAny>>,
     info: Info,
     identity: String,
     hook_s: f64,
-    /// Schemes that were asked, by their parameters: they are never run.
+    /// Schemes created only to read their properties, by parameters. They are never run, so that they can be reused.
     asked: Mutex<HashMap<String, Foreign>>,
 }
 
@@ -121,7 +121,7 @@ fn dict_of<'py>(py: Python<'py>, info: &Info, params: &Params) -> PyResult<Bound
     Ok(dict)
 }
 
-/// Classes of the caller by name, each with its text.
+/// Finds the source text of each Python class that the caller passed, by name.
 pub fn given(py: Python<'_>, classes: BTreeMap<String, Py<PyAny>>) -> PyResult<BTreeMap<String, GivenScheme>> {
     let mut given = BTreeMap::new();
     for (name, class) in classes {

@@ -1,4 +1,4 @@
-//! What machines in Python are shown, and what they ask with.
+//! Python objects that the hooks of a Python scheme receive.
 
 use super::facts::{class, class_name};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -9,10 +9,10 @@ use subak_core::scheme::{Effect, FlowInfo, Packet, PacketKind, PathInfo, Port, T
 use subak_core::{Ns, SubflowId};
 use subak_schemes::foreign::{self, Foreign, NUMBERS, Numbers, Who};
 
-/// Where a machine asks the simulator.
+/// Interface of a state machine to the simulator: the current time, and methods that request effects.
 #[pyclass(module = "subak", name = "Io")]
 pub struct IoView {
-    /// The time, ns.
+    /// Current time, ns.
     #[pyo3(get)]
     pub now_ns: Ns,
     pub asks: Vec<Effect<Foreign>>,
@@ -30,7 +30,7 @@ fn class_of(word: &str) -> PyResult<subak_core::scheme::Class> {
     class(word).ok_or_else(|| PyValueError::new_err(format!("class {word:?}; give \"control\", \"high\" or \"low\"")))
 }
 
-/// The time of a timer, ns.
+/// Checks the time of a timer and rounds it down to whole ns.
 fn whole_ns(at_ns: f64, now_ns: Ns) -> PyResult<Ns> {
     if at_ns.is_nan() || at_ns < now_ns as f64 {
         let what = format!("the timer is at {at_ns} ns, and now is {now_ns} ns; give a time from now on");
@@ -41,7 +41,8 @@ fn whole_ns(at_ns: f64, now_ns: Ns) -> PyResult<Ns> {
 
 #[pymethods]
 impl IoView {
-    /// Sets how fast a subflow sends: ``rate`` in bit/s on the wire, ``window`` in payload bytes in flight; ``None``: no limit.
+    /// Sets a subflow's pacing rate ``rate`` (bit/s on the wire) and congestion window ``window`` (payload bytes);
+    /// ``None``: no limit.
     #[pyo3(signature = (rate=None, window=None, subflow=0))]
     fn pace(&mut self, rate: Option<f64>, window: Option<f64>, subflow: i64) -> PyResult<()> {
         if !matches!(self.who, Who::Flow(_)) {
@@ -53,13 +54,14 @@ impl IoView {
         Ok(())
     }
 
-    /// Asks for ``on_timer(number)`` at ``at_ns``, now or later.
+    /// Requests a call of ``on_timer(number)`` at ``at_ns``, now or later.
     fn timer(&mut self, number: u32, at_ns: f64) -> PyResult<()> {
         self.asks.push(Effect::Timer { timer: number, at_ns: whole_ns(at_ns, self.now_ns)? });
         Ok(())
     }
 
-    /// Sends a message of up to eight numbers along a subflow: a source to its sink, a sink to its source.
+    /// Sends a message of up to eight numbers along a subflow: from a source to its sink, or from a sink to its
+    /// source.
     #[pyo3(signature = (message, bytes=64, subflow=0, class_="control"))]
     fn send(&mut self, message: &Bound<'_, PyAny>, bytes: u32, subflow: i64, class_: &str) -> PyResult<()> {
         let to = match self.who {
@@ -78,7 +80,7 @@ impl IoView {
         Ok(())
     }
 
-    /// Holds the packets of a class before this link, or lets them go.
+    /// Pauses (``on`` is true) or resumes the packets of a class that are queued for this link.
     fn pause(&mut self, class_: &str, on: bool) -> PyResult<()> {
         let Who::Link(link) = self.who else {
             return Err(PyValueError::new_err("only a hop pauses a class, before its own link"));
@@ -87,14 +89,14 @@ impl IoView {
         Ok(())
     }
 
-    /// A number from 0 up to 1, of the machine's own stream: the same for the same seed.
+    /// A uniform random number in [0, 1), from a stream of this machine that depends on the seed alone.
     fn random(&mut self) -> f64 {
         let seed = self.seed;
         self.stream.get_or_insert_with(|| Stream::new(seed, "outside")).unit()
     }
 }
 
-/// Up to eight numbers.
+/// Converts a [`Message`] or an iterable of at most eight numbers; missing numbers are 0.
 pub fn numbers_of(given: &Bound<'_, PyAny>) -> PyResult<Numbers> {
     if let Ok(message) = given.cast::<Message>() {
         return Ok(message.borrow().numbers);
@@ -139,7 +141,7 @@ impl Message {
     }
 }
 
-/// The machine that a packet is at.
+/// The kind of machine at which a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     Source,
@@ -151,7 +153,7 @@ pub enum At {
 #[pyclass(module = "subak", name = "Packet")]
 pub struct PacketView {
     pub numbers: Numbers,
-    /// Whether it is marked.
+    /// Whether the packet has an ECN mark.
     #[pyo3(get)]
     ecn: bool,
     class: subak_core::scheme::Class,
@@ -177,7 +179,7 @@ pub struct PacketView {
 }
 
 impl PacketView {
-    /// The packet as it is now.
+    /// A copy of the packet's fields.
     pub fn of(packet: &Packet<Foreign>, at: At) -> Self {
         let is_data = packet.kind == PacketKind::Data;
         PacketView {
@@ -197,7 +199,7 @@ impl PacketView {
         }
     }
 
-    /// What was written goes into the packet.
+    /// Copies the fields that a hook may change back to the packet.
     pub fn write(&self, packet: &mut Packet<Foreign>) {
         packet.data = self.numbers;
         packet.ecn = self.ecn;
@@ -238,7 +240,7 @@ impl PacketView {
     }
 }
 
-/// An ACK at its source.
+/// An ACK that arrived at its source.
 #[pyclass(frozen, get_all, module = "subak", name = "Ack")]
 pub struct AckView {
     subflow: u8,
@@ -271,7 +273,7 @@ impl AckView {
 
 #[pymethods]
 impl AckView {
-    /// The eight numbers that the sink returned.
+    /// The data packet's header of eight numbers, as the sink echoed it in the ACK.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.numbers)
@@ -284,7 +286,7 @@ impl AckView {
     }
 }
 
-/// Bytes that are left; `None` of a flow without end.
+/// Remaining bytes; `None` for a flow of unlimited size, which has `u64::MAX`.
 pub fn finite(bytes: u64) -> Option<u64> {
     (bytes != u64::MAX).then_some(bytes)
 }
@@ -334,8 +336,8 @@ impl PathView {
     }
 }
 
-/// A flow as its source and sink see it. Of several paths `hops`, `line_rate_bps`, `min_capacity_bps`, `base_rtt_ns` and
-/// `links` are those of the first.
+/// A flow as its source and sink see it. With several paths, `hops`, `line_rate_bps`, `min_capacity_bps`,
+/// `base_rtt_ns` and `links` are those of the first.
 #[pyclass(frozen, get_all, module = "subak", name = "Flow")]
 pub struct FlowInfoView {
     flow: u32,
@@ -424,7 +426,7 @@ impl PortView {
     }
 }
 
-/// A message's place on its path.
+/// Position of a control message on its path.
 #[pyclass(frozen, get_all, module = "subak", name = "Visit")]
 pub struct VisitView {
     flow: u32,

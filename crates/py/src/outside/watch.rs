@@ -1,4 +1,4 @@
-//! The thread of a trial in Python, and a watch over its hooks: one that does not end is interrupted.
+//! Runs a trial with a Python scheme, and interrupts hooks that take too long.
 
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,16 +6,16 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// One trial in Python at a time: threads would only wait for each other's interpreter.
+/// Lets one trial with a Python scheme run at a time: threads would only wait for the interpreter's lock.
 static RUNNING: Mutex<()> = Mutex::new(());
-/// Hooks that were entered and left, together: odd while one runs.
+/// Number of hook entries plus hook exits: odd while a hook runs.
 static HOOKS: AtomicU64 = AtomicU64::new(0);
-/// Time between two looks at the hooks.
+/// Interval between checks of the running hook.
 const LOOK: Duration = Duration::from_millis(100);
-/// Looks that a hook is waited for once the run is cancelled.
+/// Number of checks in one hook after which the hook is interrupted if the run is cancelled.
 const PATIENCE: u64 = 3;
 
-/// Calls a hook within the watch.
+/// Calls a hook, and counts its entry and exit.
 #[inline]
 pub fn watched<T>(hook: impl FnOnce() -> T) -> T {
     HOOKS.fetch_add(1, Ordering::Relaxed);
@@ -24,18 +24,20 @@ pub fn watched<T>(hook: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// Does `work` with one thread state for all its hooks, which may take `hook_s` each.
+/// Runs `work`. Interrupts a hook that takes longer than `hook_s` seconds, or that does not end after `cancel` is
+/// set.
 pub fn around(hook_s: f64, cancel: &AtomicBool, work: &mut (dyn FnMut() + Send)) {
     let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     let (done, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         Python::attach(|py| {
-            // Where the thread cannot be named, its hooks are not watched.
+            // Without the thread's id its hooks cannot be interrupted, so that they are not checked.
             if let Ok(thread) = py.import("threading").and_then(|m| m.call_method0("get_ident")?.extract::<u64>()) {
                 scope.spawn(move || look_after(thread, hook_s, cancel, &ended));
             }
-            // To attach anew in each hook would cost a hundred times a hook.
-            py.detach(work);
+            // The thread stays attached to the interpreter: attaching in each hook would cost a part of the hook's
+            // time. Other threads get the interpreter while hooks run Python code.
+            work();
         });
         drop(done);
     });

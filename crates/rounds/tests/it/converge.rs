@@ -58,11 +58,11 @@ fn who_wants_nothing_gets_nothing_and_the_others_all() {
     );
     assert_eq!(answer["flows"].as_array().unwrap()[..2], without["flows"].as_array().unwrap()[..]);
     assert_eq!((&answer["converged"], &answer["rounds"]), (&without["converged"], &without["rounds"]));
-    // What is wrong with another flow is said of its place in the whole case.
+    // An error names the flow's place in the whole case, in which flows with demand 0 count too.
     let pooled = Flow { paths: vec![vec![LinkId(0)], vec![LinkId(1)]], ..Flow::over("pooled", vec![]) };
     case.flows.push(pooled, &case.network).unwrap();
     assert_eq!(converge(&case, "s-perc", &ConvergeOptions::default()).unwrap_err().place, "flows[3].paths");
-    // Nobody wants anything.
+    // Every flow has demand 0.
     case.flows.retain(|f| f == 2);
     let answer = converge(&case, "s-perc", &ConvergeOptions::default()).unwrap();
     assert_eq!((rate(&answer, 0), &answer["converged"]), (0.0, &json!(true)));

@@ -1,4 +1,5 @@
-//! WF^k compared with the exact solver, and the properties of its partitions that the PERC thesis proves.
+//! The water-filling algorithm WF^k compared with the exact solver, and the properties of its partitions that the
+//! PERC thesis proves.
 
 use subak_core::{FlowId, LinkId};
 use subak_rounds::{CapacityDraw, Degree, Random};

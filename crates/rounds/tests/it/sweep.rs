@@ -1,4 +1,4 @@
-//! Thousands of random setups of the PERC thesis, section 3.3, at a small size. They must be exact within the number
+//! Thousands of random setups of the PERC thesis, section 3.3, at a small size. Rates must be exact within the number
 //! of rounds that theory allows. The complete sweep is the experiment perc-fig3.5.
 
 use serde_json::json;
@@ -105,7 +105,7 @@ fn n_perc_can_take_far_longer_than_s_perc() {
     assert!(slow.count() >= 1);
 }
 
-/// Rounding errors of equal rates keep a few setups in ten thousand from converging, of which this is one.
+/// Rounding errors between equal rates keep a few of ten thousand setups from converging. This is one of them.
 #[test]
 fn without_a_tolerance_for_ties_a_setup_loops_for_ever() {
     let random = Random { capacities: CapacityDraw::Equal, ..setup(3, 1125) };

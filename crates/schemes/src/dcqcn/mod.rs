@@ -8,10 +8,10 @@
 //! R_T = R_C,   R_C = R_C (1 - alpha / 2),   alpha = (1 - g) alpha + g
 //! ```
 //!
-//! and alpha = (1 - g) alpha after each `alpha_timer` without one (equation 2). A timer and a byte counter, both
-//! restarted by a cut, raise the rate. The first five expiries set it halfway back to R_T (fast recovery). Then R_T
-//! grows by `ai` (additive increase), or by `hai` once both have expired more than five times (hyper increase). Each
-//! time R_C = (R_T + R_C) / 2.
+//! and alpha = (1 - g) alpha after each `alpha_timer` without a CNP (equation 2). A timer and a byte counter, both
+//! restarted by a cut, raise the rate R_C when they expire: each time R_C = (R_T + R_C) / 2. The first five expiries
+//! leave the target R_T unchanged (fast recovery). Later ones first raise R_T by `ai` (additive increase), or by `hai`
+//! once both have expired more than five times (hyper increase).
 //!
 //! There is no window. A flow starts at line rate. Alpha is computed on demand, without a timer.
 //!
@@ -32,7 +32,7 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
-/// Values of the simulator's run.py, relative to its line rate of 100 Gb/s.
+/// Values of run.py in HPCC's released simulator; rates are fractions of its line rate, 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
@@ -60,7 +60,7 @@ const PRESETS: &[Preset] = &[(
 )];
 /// Size of a CNP on the wire, bytes.
 const CNP_BYTES: u32 = 64;
-/// Rate to which the marking thresholds refer, bit/s.
+/// Link rate for which the marking thresholds are specified, bit/s.
 const REFERENCE_BPS: f64 = 40e9;
 
 /// Rate control by CNPs, with the parameters of DCQCN.
@@ -94,7 +94,7 @@ struct Red {
     most: f64,
 }
 
-/// A CNP.
+/// A congestion notification packet (CNP), sent by a receiver for ECN-marked data.
 #[derive(Debug, Clone, Copy)]
 pub struct Notification;
 
@@ -224,8 +224,8 @@ impl Scheme for Dcqcn {
         })
     }
     lossless::network!();
-    /// Warns about buffers that overflow before packets are marked. Not under PFC, where the ports of a switch share
-    /// its buffer.
+    /// Warns of port buffers that overflow before packets are marked. Under PFC there is no such warning, because the
+    /// ports of a switch share its buffer.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.hop(port).red.low_bytes.ceil() as u64);
         if self.rdma.pfc.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }

@@ -13,14 +13,15 @@ pub(super) struct DcqcnSubflow {
     pub alpha: f64,
     /// Time up to which alpha is computed, ns.
     pub alpha_at_ns: Ns,
-    /// Whether a CNP arrived since then.
+    /// Whether a CNP arrived since `alpha_at_ns`.
     pub notified: bool,
     /// Arrival of the first CNP, ns.
     pub first_ns: Option<Ns>,
-    /// Whether a cut is due.
+    /// Whether a CNP arrived whose rate cut is still pending.
     pub cuts: bool,
-    /// Number of expiries of the timer, and of the byte counter, since the last cut.
+    /// Number of expiries of the timer since the last cut.
     pub timed: u32,
+    /// Number of expiries of the byte counter since the last cut.
     pub counted: u32,
     pub bytes: u64,
     /// Expiry of the timer, ns.
@@ -47,7 +48,8 @@ impl DcqcnSubflow {
         }
     }
 
-    /// Updates alpha to `now_ns`: without a CNP since the last update, or at intervals.
+    /// Updates alpha for the time up to `now_ns`: one decrease per `alpha_timer`. Under `alpha_update = "interval"`,
+    /// the first of them is an increase instead if a CNP arrived.
     pub fn bring_alpha_to(&mut self, scheme: &Dcqcn, now_ns: Ns) {
         let mut passed = (now_ns - self.alpha_at_ns) / scheme.alpha_ns;
         if scheme.alpha_by_interval {

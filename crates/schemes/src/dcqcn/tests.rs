@@ -18,7 +18,7 @@ fn the_first_cut_halves_and_later_ones_follow_alpha() {
     let (scheme, mut s) = (scheme(), DcqcnSubflow::new(40e9));
     s.cut(&scheme, 50_000);
     assert_eq!((s.rate_bps, s.target_bps, s.alpha), (20e9, 40e9, 1.0));
-    // Four times 55 us without a notification: alpha falls four times.
+    // Four times 55 us without a CNP: alpha falls four times.
     s.cut(&scheme, 50_000 + 4 * 55_000);
     let alpha: f64 = (1.0f64 - 1.0 / 256.0).powi(4);
     assert!((s.rate_bps - 20e9 * (1.0 - alpha / 2.0)).abs() < 1.0, "{}", s.rate_bps);
@@ -67,7 +67,7 @@ fn in_the_simulator_cuts_come_on_a_grid_from_the_first_notification_on() {
     assert_eq!(s.notify(&scheme, 10_000), Some(14_001));
     assert_eq!(s.notify(&scheme, 12_500), None, "one cut for both");
     s.cut(&scheme, 14_001);
-    // Alpha was 1, and looked at four times: 12.5 us was in the third interval.
+    // Alpha was 1, and was updated four times: the CNP at 12.5 us falls into the third interval.
     let alpha = (0..4).fold(1.0, |a, k| a + if k == 2 { (1.0 - a) / 256.0 } else { -a / 256.0 });
     assert!((s.rate_bps - 100e9 * (1.0 - alpha / 2.0)).abs() < 1.0, "{}", s.rate_bps);
     assert_eq!(s.target_bps, 100e9, "the first cut after an increase would lower it");

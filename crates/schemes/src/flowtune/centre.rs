@@ -14,8 +14,9 @@ pub(super) struct Centre {
     pub(super) network: Network,
     pub(super) capacities: Capacities,
     pub(super) allocator: Option<Allocator>,
-    /// Time of the next iteration, and of the next message before it, ns.
+    /// Time of the next iteration, ns.
     pub(super) steps_ns: Ns,
+    /// Time at which the next message before that iteration is due, ns.
     pub(super) wakes_ns: Ns,
 }
 

@@ -10,27 +10,27 @@ use subak_wire::Datagram;
 /// Fraction of the links to and from the allocator that messages may use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageShare {
-    /// Largest fraction.
+    /// Largest fraction of these links that messages may use.
     pub(super) most: f64,
-    /// Rate of messages with one update to a host at each iteration, bit/s.
+    /// Message rate that carries one rate update to one host per iteration, bit/s.
     pub(super) host_bps: f64,
 }
 
-/// Burst of messages, bytes: at most a millisecond at the message rate.
+/// Largest burst of messages, bytes: `most`, or 1 ms at the message rate `share_bps` if that is less.
 pub(super) fn burst_bytes(most: usize, share_bps: f64) -> usize {
     most.min((share_bps * BURST_S / 8.0) as usize)
 }
 
 impl MessageShare {
-    /// Message rate, bit/s, on links of `capacity_bps` in total. At a host it is limited to what messages need, so
-    /// that data gets the rest.
+    /// Limit of the message rate, bit/s, on links of `capacity_bps` in total. If the allocator runs on a host, the
+    /// limit is at most one update per host and iteration, so that data can use the rest of the host's link.
     pub fn bps(&self, place: &ControllerPlace, capacity_bps: f64) -> f64 {
         let most_bps = self.most * capacity_bps;
         if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
     }
 }
 
-/// State machine of a host.
+/// State machine of a host: relays between the host's sources and its endpoint.
 pub(super) struct HostMachine {
     pub(super) node: NodeId,
     pub(super) settings: ControlSettings,
@@ -41,7 +41,7 @@ pub(super) struct HostMachine {
     pub(super) wakes_ns: Ns,
 }
 
-/// A connection announced by its source, and whether it has a valid rate.
+/// A subflow that its source announced, and whether it has a valid rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KnownFlow {
     pub(super) path: u32,
@@ -55,7 +55,7 @@ pub(super) fn connection(flow: FlowId, subflow: SubflowId) -> u64 {
 }
 
 impl HostMachine {
-    /// The endpoint; a restarted machine has a new epoch.
+    /// The endpoint. The first call after a restart of the host creates one with a new epoch.
     fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
         let (node, settings) = (self.node, self.settings);
         self.endpoint.get_or_insert_with(|| Endpoint::new(node.0, now_ns + 1, settings))
@@ -90,7 +90,8 @@ impl HostMachine {
 }
 
 impl NodeMachine<Flowtune> for HostMachine {
-    /// Greets the allocator. The message rates of all hosts add up to the fraction of the links that is for messages.
+    /// Connects to the allocator. The hosts' message rates add up to the fraction of the allocator's links that
+    /// messages may use.
     fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &ControllerPlace) {
         let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
         let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);

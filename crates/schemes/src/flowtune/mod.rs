@@ -28,14 +28,14 @@ use subak_core::scheme::{
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
 
-/// Parameters that the allocator daemon supports too.
+/// Parameters that the allocator daemon supports as well.
 pub const ON_HOSTS: &[&str] = &["alpha", "accelerated", "interval", "threshold", "reserve", "lease"];
 
-/// Burst of messages at the allocator, bytes: from all hosts together, and to them.
+/// Burst of messages at the allocator, bytes: of all hosts to the allocator, and of the allocator to the hosts.
 const BURST_BYTES: usize = 64_000;
-/// Time in which a slow link transmits a burst, s.
+/// Maximum duration of a burst at the message rate, s: limits bursts on slow links.
 const BURST_S: f64 = 1e-3;
-/// Code of a path that cannot be encoded: the flow stays with TCP.
+/// Code of a path that cannot be encoded; such a flow stays with TCP.
 const NO_PATH: u32 = u32::MAX;
 
 /// Rates from an allocator at the controller, and TCP while no rate is valid.
@@ -46,7 +46,7 @@ pub struct Flowtune {
     windows: Windows,
     recovery: Recovery,
     messages: MessageShare,
-    /// The network, set together with the controller: paths are encoded as turns at its nodes.
+    /// The network, set when the controller is created. Paths are encoded with it.
     network: Arc<std::sync::OnceLock<Network>>,
 }
 
@@ -59,24 +59,24 @@ pub enum FlowtuneMessage {
         subflow: SubflowId,
         /// The destination host.
         to: NodeId,
-        /// Its path, encoded as turns.
+        /// Path of the subflow: an encoding of the link chosen at each node.
         path: u32,
-        /// Weight.
+        /// Weight of the subflow.
         weight: f32,
-        /// Demand, bit/s on the wire.
+        /// Demand of the subflow, bit/s on the wire.
         demand_bps: f64,
     },
-    /// From a source: the flow will end within the time of a message to the allocator.
+    /// From a source to its host's machine: at its present rate the flow ends within the time `ahead`.
     Ending {
         /// Number of the subflow.
         subflow: SubflowId,
     },
-    /// From a source: the flow has ended.
+    /// From a source to its host's machine: the flow has ended.
     End {
         /// Number of the subflow.
         subflow: SubflowId,
     },
-    /// From the machine to a source: a rate, bit/s, or `None` if no rate is valid.
+    /// From a host's machine to a source: a rate, bit/s, or `None` if no rate is valid.
     Rate(Option<f64>),
     /// A datagram between a host's machine and the allocator.
     Wire(Arc<[u8]>),
@@ -184,7 +184,7 @@ impl Scheme for Flowtune {
             network: Arc::default(),
         })
     }
-    /// Cost of a flow's start, end and rate messages, and of each host in an iteration.
+    /// Simulation cost of a flow's start, end and rate messages, and of each host in an iteration.
     fn work(&self, load: &Load) -> SimulationCost {
         let iterations = load.seconds * 1e9 / self.interval_ns as f64;
         SimulationCost {
@@ -261,7 +261,7 @@ fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, settings: &ControlSe
 #[derive(Debug, Clone)]
 pub struct FlowtuneSource {
     to: Option<NodeId>,
-    /// Weight w of w^alpha x^-alpha, divided by the number of subflows.
+    /// Weight w of the marginal utility w^alpha x^-alpha of the whole flow; each subflow announces an equal part.
     weight: f64,
     /// Demand of the flow, bit/s.
     demand_bps: f64,
@@ -283,7 +283,7 @@ struct FlowtuneSubflow {
 }
 
 impl FlowtuneSource {
-    /// Announces all active subflows to the host's machine, which recognizes known ones.
+    /// Announces all active subflows to the host's machine, which ignores repeated announcements.
     fn tell(&self, io: &mut Io<Flowtune>) {
         let Some(to) = self.to else { return };
         let share = self.subflows.len() as f64;

@@ -1,11 +1,11 @@
-//! The boundary: what a machine from outside may ask for. The adapters of the languages and the guard use the same checks.
+//! Checks of the values that a user-supplied scheme passes to Subak. The language adapters and the guard share them.
 
 use subak_core::SubflowId;
 
-/// Problem and hint.
+/// Problem and hint of an error message.
 pub type Refusal = (String, &'static str);
 
-/// The rate `rate` in bit/s; infinite: none.
+/// The rate in bit/s on the wire; `None` (unlimited) if `rate` is infinite. Negative rates and NaN are refused.
 pub fn rate_bps(rate: f64) -> Result<Option<f64>, Refusal> {
     if rate.is_nan() || rate < 0.0 {
         return Err((format!("the rate is {}", shown(rate)), "give bit/s on the wire, 0 or more"));
@@ -13,7 +13,7 @@ pub fn rate_bps(rate: f64) -> Result<Option<f64>, Refusal> {
     Ok(rate.is_finite().then_some(rate))
 }
 
-/// The window `window` in whole payload bytes; infinite: none.
+/// The window in whole payload bytes; `None` (unlimited) if `window` is infinite. Negative windows and NaN are refused.
 pub fn window_bytes(window: f64) -> Result<Option<u64>, Refusal> {
     if window.is_nan() || window < 0.0 {
         return Err((format!("the window is {}", shown(window)), "give payload bytes, 0 or more"));
@@ -21,7 +21,7 @@ pub fn window_bytes(window: f64) -> Result<Option<u64>, Refusal> {
     Ok(window.is_finite().then_some(window as u64))
 }
 
-/// Subflow `number` of a flow that has `subflows`.
+/// Subflow `number` of a flow with `subflows` subflows; refuses a number out of range.
 pub fn subflow(number: i64, subflows: usize) -> Result<SubflowId, Refusal> {
     match usize::try_from(number) {
         Ok(number) if number < subflows => Ok(SubflowId::from_index(number)),
@@ -33,7 +33,7 @@ pub fn subflow(number: i64, subflows: usize) -> Result<SubflowId, Refusal> {
     }
 }
 
-/// Rate and window of a request, where they are given.
+/// Checks a requested pacing rate (bit/s) and window (payload bytes). `None` means unlimited, also in the result.
 pub fn pace(rate: Option<f64>, window: Option<f64>) -> Result<(Option<f64>, Option<u64>), Refusal> {
     let rate = rate.map_or(Ok(None), rate_bps)?;
     Ok((rate, window.map_or(Ok(None), window_bytes)?))

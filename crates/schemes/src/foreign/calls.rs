@@ -1,4 +1,4 @@
-//! Machines of a library: each of ours calls the function of its table, if there is one.
+//! State machines of a scheme in a shared library: a hook calls the library's function of that name, if there is one.
 #![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
 
 use super::library::{Created, path_of};
@@ -12,7 +12,7 @@ use subak_core::scheme::{
 };
 use subak_core::{LinkId, Ns, SubflowId, Utility};
 
-/// What the functions of an `io` know, while a hook runs.
+/// State behind the functions of a `CIo` while a hook runs.
 struct Context<'a> {
     io: &'a mut Io<Foreign>,
     machine: &'a mut Called,
@@ -24,7 +24,7 @@ impl Context<'_> {
         self.refusal.get_or_insert((what, hint.to_string()));
     }
 
-    /// The subflow `number`, if the flow has it.
+    /// The subflow `number`; refuses a number that the flow does not have.
     fn subflow(&mut self, number: u32) -> Option<SubflowId> {
         asks::subflow(number.into(), self.machine.subflows).map_err(|refusal| self.refuse(refusal)).ok()
     }
@@ -38,7 +38,7 @@ impl Context<'_> {
     }
 }
 
-/// The context of `io`; `None` outside a hook.
+/// The context of `io`; `None` if no hook is running.
 fn context<'a>(io: *mut CIo) -> Option<&'a mut Context<'a>> {
     // SAFETY: the library passes on the pointer that its hook was called with.
     unsafe { io.as_mut().and_then(|io| io.context.cast::<Context<'a>>().as_mut()) }
@@ -65,7 +65,7 @@ extern "C" fn send(io: *mut CIo, subflow: u32, numbers: *const f64, bytes: u32, 
     if numbers.is_null() {
         return context.refuse(("a message has no numbers".into(), "pass SUBAK_NUMBERS numbers"));
     }
-    // SAFETY: the header says that there are so many.
+    // SAFETY: the header requires SUBAK_NUMBERS numbers at this address.
     let message = unsafe { *numbers.cast::<[f64; NUMBERS]>() };
     context.io.ctl(To::Sink, subflow, Numbers(message), class, bytes);
 }
@@ -73,7 +73,7 @@ extern "C" fn send(io: *mut CIo, subflow: u32, numbers: *const f64, bytes: u32, 
 extern "C" fn pause(io: *mut CIo, class: u32, on: u32) {
     let Some(context) = context(io) else { return };
     let Some(class) = context.class(class) else { return };
-    // The guard refuses it of a source; of a hop the link is its own.
+    // The guard refuses a pause by a source. A hop pauses its own link, and the link number is ignored.
     context.io.pause(LinkId(0), class, on != 0);
 }
 
@@ -88,7 +88,7 @@ extern "C" fn fail(io: *mut CIo, why: *const c_char) {
     context.refuse((why.into_owned(), ""));
 }
 
-/// A machine of the library.
+/// A state machine of the library, and the library itself.
 pub(super) struct Called {
     created: Arc<Created>,
     machine: CMachine,
@@ -107,7 +107,8 @@ impl Called {
         self.stream.get_or_insert_with(|| Stream::new(seed, "outside")).unit()
     }
 
-    /// Calls `run` with the machine and an `io` in the table's form, and carries over what it asks for.
+    /// Calls `run` with the machine and a `CIo` whose functions forward to `io`. Records a fault if a request was
+    /// refused.
     #[inline]
     fn call(&mut self, name: &'static str, io: &mut Io<Foreign>, run: impl FnOnce(CMachine, *mut CIo)) {
         let (now_ns, machine) = (io.now_ns, self.machine);
@@ -139,7 +140,7 @@ fn packet_of(packet: &Packet<Foreign>) -> CPacket {
     }
 }
 
-/// A port in the table's form.
+/// Converts `port` to the C structure of the header.
 pub(super) fn port_of(port: &Port) -> CPort {
     CPort {
         capacity_bps: port.capacity_bps,
@@ -154,17 +155,17 @@ pub(super) fn port_of(port: &Port) -> CPort {
     }
 }
 
-/// Calls a function of the table, if it is there: the machine and what comes after it are its arguments.
+/// Calls a function of the library's table, if it is set, with the machine, an `io` and the further arguments.
 macro_rules! call {
     ($self:ident, $field:ident, $name:literal, $io:ident $(, $arg:expr)*) => {
         if let Some(hook) = $self.0.created.table().$field {
-            // SAFETY: as the header says; the machine is the library's own.
+            // SAFETY: the arguments are those that the header declares; the library created the machine.
             $self.0.call($name, $io, |machine, io| unsafe { hook(machine, io $(, $arg)*) });
         }
     };
 }
 
-/// A sender of the library.
+/// A sender whose hooks are functions of the library.
 pub(super) struct LibrarySource(Called);
 
 impl LibrarySource {
@@ -177,7 +178,7 @@ impl LibrarySource {
 impl Drop for LibrarySource {
     fn drop(&mut self) {
         if let Some(free) = self.0.created.table().source_free.filter(|_| !self.0.machine.is_null()) {
-            // SAFETY: `source` made it, and nobody calls it any more.
+            // SAFETY: the library's `source` created the machine, and no hook is called with it any more.
             unsafe { free(self.0.machine) };
         }
     }
@@ -190,7 +191,7 @@ impl Source<Foreign> for LibrarySource {
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign>, remaining_bytes: u64) {
         let Some(hook) = self.0.created.table().stamp else { return };
         let mut shown = packet_of(packet);
-        // SAFETY: as the header says.
+        // SAFETY: the arguments are those that the header declares.
         unsafe { hook(self.0.machine, now_ns, &raw mut shown, remaining_bytes) };
         packet.data = Numbers(shown.numbers);
         packet.ecn = shown.ecn != 0;
@@ -246,7 +247,7 @@ impl Source<Foreign> for LibrarySource {
     }
 }
 
-/// State of the library at a link.
+/// State at a link whose hooks are functions of the library.
 pub(super) struct LibraryHop(Called);
 
 impl LibraryHop {
@@ -259,13 +260,13 @@ impl LibraryHop {
 impl Drop for LibraryHop {
     fn drop(&mut self) {
         if let Some(free) = self.0.created.table().hop_free {
-            // SAFETY: `hop` made it, and nobody calls it any more.
+            // SAFETY: the library's `hop` created the machine, and no hook is called with it any more.
             unsafe { free(self.0.machine) };
         }
     }
 }
 
-/// As [`call`], with a packet that may be written.
+/// Calls a function of the library's table with a packet, then copies back the numbers and the ECN mark that it set.
 macro_rules! show {
     ($self:ident, $field:ident, $name:literal, $io:ident, $packet:ident, $port:ident) => {
         if $self.0.created.table().$field.is_some() {
@@ -304,7 +305,7 @@ impl Hop<Foreign> for LibraryHop {
     fn on_capacity(&mut self, port: &Port) {
         let Some(hook) = self.0.created.table().hop_on_capacity else { return };
         let port = port_of(port);
-        // SAFETY: as the header says.
+        // SAFETY: the arguments are those that the header declares.
         unsafe { hook(self.0.machine, &raw const port) };
     }
 }

@@ -1,39 +1,40 @@
-//! What a scheme from outside says of itself.
+//! Properties that a user-supplied scheme declares.
 
 use crate::queue::SfqPlan;
 use subak_core::Nic;
 use subak_core::scheme::{Class, Headers, Port, Recovery};
 
-/// Capacity for which a threshold in packets is meant, bit/s.
+/// Link capacity for which a marking threshold in packets is specified, bit/s.
 const REFERENCE_BPS: f64 = 10e9;
 
-/// An output queue by name.
+/// Type of an output queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum QueueKind {
-    /// First in, first out.
+    /// Drop-tail FIFO.
     #[default]
     Fifo,
     /// Strict priority between classes.
     Priority,
-    /// Least rank first; a full queue drops the largest. The rank is the first number of the header.
+    /// Smallest rank first; a full queue drops the packet of the largest rank. The rank is the first number of a
+    /// packet's header.
     Rank,
-    /// Start-time fair queueing by virtual lengths, the first number of the header.
+    /// Start-time fair queueing; a packet's virtual length is the first number of its header.
     Stfq,
     /// Fair queues under CoDel.
     FairCodel(SfqPlan),
 }
 
-/// A queue length above which data packets are marked.
+/// Queue length above which data packets get an ECN mark.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Marks {
-    /// So many full packets at 10 Gb/s; more at a faster link, and at least two.
+    /// Full-size packets at 10 Gb/s; scales with the link's capacity, and is at least two.
     Packets(f64),
-    /// So many bytes at every link.
+    /// Bytes, the same at every link.
     Bytes(f64),
 }
 
 impl Marks {
-    /// At `port`.
+    /// The marking threshold at `port`, bytes.
     pub fn bytes(self, port: &Port) -> u64 {
         match self {
             Marks::Packets(packets) => {
@@ -45,28 +46,28 @@ impl Marks {
     }
 }
 
-/// What a scheme from outside says of itself, by the methods of [`Scheme`](subak_core::scheme::Scheme).
+/// Properties that a user-supplied scheme declares; see the methods of [`Scheme`](subak_core::scheme::Scheme).
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// Share of a link that it means to give to data.
+    /// Fraction of a link that the scheme lets data use.
     pub data_share: f64,
-    /// Whether it recovers from lost messages.
+    /// Whether rates converge again after control messages were lost.
     pub recovers: bool,
     /// Whether all packets of a subflow have to take one path.
     pub takes_one_path: bool,
     /// Loss recovery.
     pub recovery: Recovery,
-    /// Bytes of its headers.
+    /// Bytes that the scheme adds to data packets and to ACKs.
     pub headers: Headers,
-    /// Class of ACKs; `None`: that of the data.
+    /// Priority class of ACKs; `None`: the class of the data.
     pub acks: Option<Class>,
-    /// Scheduling of the NIC; `None`: the network's.
+    /// Scheduling of flows at the NIC; `None`: as the network is configured.
     pub nic: Option<Nic>,
     /// Output queue.
     pub queue: QueueKind,
-    /// Marks at the queues, and the parameter that says at which length.
+    /// Threshold of ECN marking, and the name of the parameter that sets it; `None`: no marking.
     pub marks: Option<(String, Marks)>,
-    /// Processor time of a packet-hop, in DCTCP's.
+    /// Processor time of the simulator per packet and hop, as a multiple of DCTCP's.
     pub per_hop: f64,
 }
 

@@ -1,5 +1,5 @@
-//! The machines of a scheme from outside, each behind a guard: it refuses what the backend cannot carry out. After the first
-//! fault no machine of the scheme is called again.
+//! Guards around the state machines of a user-supplied scheme. A guard refuses requests that the backend cannot carry
+//! out. After the first fault, no hook of the scheme is called any more.
 
 use super::{Foreign, Numbers, asks};
 use std::sync::{Arc, OnceLock};
@@ -8,34 +8,34 @@ use subak_core::scheme::{
 };
 use subak_core::{FlowId, InputError, LinkId, Ns, SubflowId, Utility};
 
-/// Timers of one machine that come due without time going on, at most.
+/// Maximum number of timers of one machine that expire at the same simulated time.
 const MOST_TIMERS: u32 = 10_000;
-/// The latest time of a timer, ns: centuries.
+/// Latest time of a timer, ns: 146 years. Later timers are set to this time.
 const LATEST_NS: Ns = 1 << 62;
 
-/// The machine that a fault is of.
+/// The state machine in which a fault occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// The source of a flow.
     Flow(FlowId),
     /// The sink of a flow.
     Sink(FlowId),
-    /// The state at a link, by its number.
+    /// The state at a link.
     Link(LinkId),
 }
 
-/// A hook that is called.
+/// A call of a hook, as error messages report it.
 #[derive(Debug, Clone, Copy)]
 pub struct Hook {
-    /// Its name.
+    /// Name of the hook.
     pub name: &'static str,
-    /// Of which machine.
+    /// Machine that the hook belongs to.
     pub who: Who,
-    /// When, ns.
+    /// Time of the call, ns.
     pub at_ns: Ns,
 }
 
-/// The first fault of a scheme from outside: later ones may follow from it.
+/// The first fault of a user-supplied scheme. Later faults are not recorded, because they may follow from the first.
 #[derive(Debug, Clone)]
 pub struct Faults {
     scheme: Arc<str>,
@@ -43,12 +43,13 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// None yet, of the scheme called `scheme`.
+    /// An empty record for the scheme named `scheme`.
     pub fn of(scheme: &str) -> Self {
         Faults { scheme: scheme.into(), first: Arc::default() }
     }
 
-    /// Notes a fault of `hook`: `what` is wrong, `hint` would be right.
+    /// Records a fault in `hook`, unless a fault was recorded before: `what` is the problem, `hint` says how to correct
+    /// it.
     pub fn note(&self, hook: Hook, what: &str, hint: &str) {
         let machine = match hook.who {
             Who::Flow(flow) => format!("flow {flow}"),
@@ -59,26 +60,27 @@ impl Faults {
         let _ = self.first.set(InputError::new(format!("scheme \"{}\"", self.scheme), what, hint));
     }
 
-    /// The first fault.
+    /// The recorded fault; `None` if there is none.
     pub fn get(&self) -> Option<InputError> {
         self.first.get().cloned()
     }
 
-    /// Whether there is one.
+    /// Whether a fault was recorded.
     #[inline]
     pub fn any(&self) -> bool {
         self.first.get().is_some()
     }
 }
 
-/// What a guard knows of its machine.
+/// Checks the requests of one state machine.
 #[derive(Debug)]
 pub struct Guard {
     who: Who,
     subflows: usize,
     faults: Faults,
-    /// The time of the latest timer, and how many came due at that time.
+    /// Time of the latest timer, ns.
     timer_ns: Ns,
+    /// Number of timers that expired at `timer_ns`.
     timers: u32,
 }
 
@@ -87,7 +89,7 @@ impl Guard {
         Guard { who, subflows, faults: faults.clone(), timer_ns: 0, timers: 0 }
     }
 
-    /// Whether the machine is called: nothing failed before.
+    /// Whether hooks may be called: no fault was recorded before.
     #[inline]
     fn goes_on(&self) -> bool {
         !self.faults.any()
@@ -97,7 +99,7 @@ impl Guard {
         self.faults.note(Hook { name, who: self.who, at_ns }, &what, hint);
     }
 
-    /// Refuses what the hook `name` asked for, if the backend cannot carry it out.
+    /// Records a fault if the backend cannot carry out an effect that the hook `name` requested.
     #[inline]
     fn check(&self, name: &'static str, io: &mut Io<Foreign>) {
         if !io.has_effects() {
@@ -149,7 +151,8 @@ impl Guard {
         }
     }
 
-    /// Whether the timer is called: not if time stands still.
+    /// Counts an expired timer, and returns whether its hook may be called. Too many timers at the same time are a
+    /// fault.
     fn ticks(&mut self, now_ns: Ns) -> bool {
         self.timers = if self.timer_ns == now_ns { self.timers + 1 } else { 1 };
         self.timer_ns = now_ns;
@@ -161,7 +164,7 @@ impl Guard {
     }
 }
 
-/// Calls a hook of a machine, if nothing failed before, and checks what it asks for.
+/// Calls a hook of the machine, unless a fault was recorded, and checks the effects that it requested.
 macro_rules! guarded {
     ($self:ident, $name:literal, $io:ident, $call:expr) => {
         if $self.guard.goes_on() {
@@ -171,7 +174,7 @@ macro_rules! guarded {
     };
 }
 
-/// The sender's side of a flow.
+/// Guarded sender of a flow.
 pub struct ForeignSource {
     pub(super) machine: Box<dyn Source<Foreign>>,
     pub(super) guard: Guard,
@@ -219,14 +222,14 @@ impl Source<Foreign> for ForeignSource {
     }
 }
 
-/// State at a link: marks, and what the scheme has there.
+/// Guarded state at a link: the threshold of ECN marking, and the scheme's machine, if it has one.
 pub struct ForeignHop {
     pub(super) marks_bytes: u64,
     pub(super) machine: Option<Box<dyn Hop<Foreign>>>,
     pub(super) guard: Guard,
 }
 
-/// As [`guarded`], where there is a machine.
+/// Does the same as [`guarded`], and nothing if there is no machine.
 macro_rules! guarded_if_any {
     ($self:ident, $name:literal, $io:ident, $machine:ident => $call:expr) => {
         if let Some($machine) = &mut $self.machine
@@ -276,7 +279,7 @@ impl Hop<Foreign> for ForeignHop {
     }
 }
 
-/// The receiver's side of a flow.
+/// Guarded receiver of a flow.
 pub struct ForeignSink {
     pub(super) machine: Option<Box<dyn Sink<Foreign>>>,
     pub(super) guard: Guard,
@@ -291,7 +294,7 @@ impl Sink<Foreign> for ForeignSink {
     }
     fn on_ctl(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers, bytes: u32) {
         match &mut self.machine {
-            // The default of every scheme: it turns back.
+            // Without a machine, the message goes back to the source: the default of every scheme.
             None => Sink::<Foreign>::on_ctl(&mut (), io, subflow, message, bytes),
             Some(machine) if self.guard.goes_on() => {
                 machine.on_ctl(io, subflow, message, bytes);

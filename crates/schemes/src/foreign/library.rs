@@ -1,5 +1,5 @@
-//! A scheme in a shared object, behind a table of C functions: `include/subak_scheme.h`. It is the user's code, which nothing
-//! can keep from writing anywhere; what it asks for is checked as of all others.
+//! A scheme in a shared object, behind the table of C functions in `include/subak_scheme.h`. It is the user's code and
+//! can write to any memory; its requests are checked like those of all user-supplied schemes.
 #![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
 
 use super::calls::{LibraryHop, LibrarySource};
@@ -16,40 +16,40 @@ use subak_core::scheme::{
     FlowInfo, Goal, Headers, Hop, Info, Param, Params, PathInfo, Port, Recovery, SchemeKind, Settles, Source,
 };
 
-/// Calls a function with a copy of the library, a file of its own, and removes it.
+/// Copies the library to a new file, calls the function with the file's path, and removes the file.
 pub type Copied = Arc<dyn Fn(&mut dyn FnMut(&Path)) -> std::io::Result<()> + Send + Sync>;
 
-/// A library that is loaded; its table lives as long.
+/// A loaded library, and its table, which is valid as long as the library is loaded.
 pub(super) struct Loaded {
     table: *const CTable,
     _library: Library,
 }
 
-// The table is never written, and the functions of a trial are called by one thread.
+// The table is never written, and one thread calls the functions of a trial.
 unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 impl Loaded {
-    /// The table.
+    /// The library's table of functions.
     pub fn table(&self) -> &CTable {
-        // SAFETY: `open` saw that it is there; the library stays loaded.
+        // SAFETY: `open` checked that the table is not null; the library stays loaded.
         unsafe { &*self.table }
     }
 
-    /// Loads the library in the file `path`; refuses one without a table, or with another version of it.
+    /// Loads the library in the file `path`; refuses a library without a table, or with a table of another version.
     fn open(path: &Path) -> Result<Self, InputError> {
         let refuse = |what: String, hint: &str| InputError::new("library", what, hint);
-        // SAFETY: to load a library runs its initializers: it is the user's own.
+        // SAFETY: loading runs the library's initializers; it is the user's own code.
         let library = unsafe { Library::new(path) }
             .map_err(|e| refuse(format!("it cannot be loaded: {e}"), "build it with cc -shared -fPIC"))?;
-        // SAFETY: the type is that of the header.
+        // SAFETY: the header declares the function with this type.
         let found = unsafe { library.get::<unsafe extern "C" fn() -> *const CTable>(b"subak_scheme") };
         let export = found.map_err(|_| {
             refuse("it exports no function subak_scheme".into(), "include subak_scheme.h, and return the table from it")
         })?;
-        // SAFETY: the function takes nothing.
+        // SAFETY: the function has no arguments.
         let table = unsafe { export() };
-        // SAFETY: a table begins with its version, whatever follows.
+        // SAFETY: tables of all versions begin with the version.
         let version = if table.is_null() { 0 } else { unsafe { (*table).version } };
         if version != VERSION {
             let what = format!("its table has version {version}, and this is {VERSION}");
@@ -59,9 +59,9 @@ impl Loaded {
     }
 }
 
-/// The text at `text`; empty where there is none.
+/// The C string at `text`; empty if the pointer is null.
 fn text_at(text: *const c_char) -> String {
-    // SAFETY: texts of a table end with 0.
+    // SAFETY: strings of a table end with 0.
     if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() }
 }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for LibraryDefinition {
 }
 
 impl LibraryDefinition {
-    /// Of the library that `copied` writes, under `name` where it is given one.
+    /// Loads the library that `copied` copies. The scheme is called `name`, or else by the name in its table.
     pub fn load(name: Option<&str>, copied: Copied) -> Result<Self, InputError> {
         let loaded = fresh(&copied)?;
         let table = loaded.table();
@@ -94,7 +94,7 @@ impl LibraryDefinition {
             kind: SchemeKind::Reactive,
             lives_on_control: false,
             goal: Goal::Own,
-            // Whether its sources look at a flow's weight is not known.
+            // Weights are accepted, because the table does not say whether sources use them.
             weights: true,
             params: params(table)?.leak(),
             settles: Settles::NEVER,
@@ -104,7 +104,7 @@ impl LibraryDefinition {
     }
 }
 
-/// The library, loaded from a file of its own: it shares no state with one that was loaded before.
+/// Loads the library from a new file, so that it shares no state with an earlier load.
 fn fresh(copied: &Copied) -> Result<Loaded, InputError> {
     let mut loaded = None;
     copied(&mut |path| loaded = Some(Loaded::open(path))).map_err(|e| {
@@ -119,7 +119,7 @@ fn params(table: &CTable) -> Result<Vec<Param>, InputError> {
     }
     let given: &[CParam] = match table.param_count {
         0 => &[],
-        // SAFETY: the table says that there are so many.
+        // SAFETY: the table declares `param_count` parameters.
         count => unsafe { std::slice::from_raw_parts(table.params, count as usize) },
     };
     given.iter().map(param).collect()
@@ -145,7 +145,8 @@ fn param(given: &CParam) -> Result<Param, InputError> {
     Ok(Param::number(name, given.value, value_type, if about.is_empty() { "of the user's scheme" } else { about }))
 }
 
-/// What the table says of the scheme with the numbers `values` as parameters; none: their defaults.
+/// Properties in the table, for the parameters' values `values`. Without values, only the names are checked, and a
+/// marking threshold is 0.
 fn facts(table: &CTable, values: &[f64], info: &Info) -> Result<Facts, InputError> {
     let queue = match text_at(table.queue).as_str() {
         "" | "Fifo" => QueueKind::Fifo,
@@ -196,7 +197,7 @@ impl Definition for LibraryDefinition {
         let loaded = fresh(&self.copied)?;
         let table = loaded.table();
         let values: Vec<f64> = self.info.params.iter().map(|p| params.number(p.key.name)).collect();
-        // SAFETY: as the header says; there are as many values as parameters.
+        // SAFETY: the header declares one value per parameter.
         let scheme = table.create.map(|create| unsafe { create(values.as_ptr()) });
         if scheme.is_some_and(|scheme| scheme.is_null()) {
             return Err(InputError::new("params", "the library refuses them", "see what its create() wants"));
@@ -215,7 +216,7 @@ impl Definition for LibraryDefinition {
     }
 }
 
-/// A scheme that the library created.
+/// An instance of the scheme that the library's `create` returned.
 pub(super) struct Created {
     loaded: Loaded,
     scheme: CMachine,
@@ -223,12 +224,12 @@ pub(super) struct Created {
     pub faults: Faults,
 }
 
-// As of the library: one thread calls its functions.
+// As with `Loaded`: one thread calls the functions of a trial.
 unsafe impl Send for Created {}
 unsafe impl Sync for Created {}
 
 impl Created {
-    /// The table.
+    /// The library's table of functions.
     pub fn table(&self) -> &CTable {
         self.loaded.table()
     }
@@ -237,7 +238,7 @@ impl Created {
 impl Drop for Created {
     fn drop(&mut self) {
         if let Some(destroy) = self.table().destroy.filter(|_| !self.scheme.is_null()) {
-            // SAFETY: `create` made it, and its machines are gone.
+            // SAFETY: `create` returned this pointer, and all its machines were freed.
             unsafe { destroy(self.scheme) };
         }
     }
@@ -245,7 +246,7 @@ impl Drop for Created {
 
 struct LibraryScheme(Arc<Created>);
 
-/// A path in the table's form.
+/// Converts `path` to the C structure of the header.
 pub(super) fn path_of(path: &PathInfo) -> CPath {
     CPath {
         line_rate_bps: path.line_rate_bps,
@@ -276,7 +277,7 @@ impl Makes for LibraryScheme {
             mss_bytes: flow.mss_bytes,
             mtu_bytes: flow.mtu_bytes,
         };
-        // SAFETY: as the header says.
+        // SAFETY: the arguments are those that the header declares.
         let made = self.0.table().source.map(|source| unsafe { source(self.0.scheme, &raw const shown) });
         let machine = made.unwrap_or(std::ptr::null_mut());
         if machine.is_null() {
@@ -288,7 +289,7 @@ impl Makes for LibraryScheme {
     fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign>>> {
         let make = self.0.table().hop?;
         let shown = super::calls::port_of(port);
-        // SAFETY: as the header says.
+        // SAFETY: the arguments are those that the header declares.
         let machine = unsafe { make(self.0.scheme, &raw const shown) };
         if machine.is_null() {
             return None;

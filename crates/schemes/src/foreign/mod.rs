@@ -1,5 +1,6 @@
-//! Schemes from outside: a user's, in Python or behind a table of C functions. Their machines are boxed, and what they ask for is
-//! checked before the backend carries it out. A scheme that fails ends its run, in words.
+//! User-supplied schemes, in Python or behind a table of C functions. Their state machines are boxed, and their
+//! requests are checked before the backend carries them out. If such a scheme fails, the run ends with an error
+//! message.
 
 mod asks;
 mod calls;
@@ -26,57 +27,59 @@ use subak_core::scheme::{
 };
 use subak_core::{InputError, Nic};
 
-/// Numbers of a header, or of a message.
+/// Count of numbers in a packet's header, or in a control message.
 pub const NUMBERS: usize = 8;
 
-/// The numbers that ride in a packet, or in a message.
+/// Numbers of a user-supplied scheme in a packet's header, or in a control message.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Numbers(pub [f64; NUMBERS]);
 
-/// A scheme that does not come with Subak, as it was loaded.
+/// A user-supplied scheme, loaded but without values of its parameters.
 pub trait Definition: Debug + Send + Sync {
-    /// Its name, parameters and goal.
+    /// Name, parameters and goal of the scheme.
     fn info(&self) -> &Info;
-    /// What its results depend on beside its parameters, as one line: a hash of its text, the version of its language.
+    /// One line that changes if results may differ for the same parameters: a hash of the source, the language's
+    /// version.
     fn identity(&self) -> &str;
-    /// The scheme with `params`, anew: it shares no state with one that was made before.
+    /// Creates the scheme with `params`; it shares no state with one created before.
     fn make(&self, params: &Params) -> Result<Foreign, InputError>;
-    /// The scheme with `params`, to ask it and not to run it: it may be one that was made before.
+    /// The scheme with `params`, to read its properties and not to run it; it may be one created before.
     fn asked(&self, params: &Params) -> Result<Foreign, InputError> {
         self.make(params)
     }
-    /// Whether several threads may run its machines.
+    /// Whether several threads may run the scheme's machines.
     fn is_parallel(&self) -> bool {
         true
     }
-    /// Does the `work` of a trial. Whoever has to prepare the thread, or to watch its hooks, does it around that.
+    /// Runs `work`, a trial. An implementation may prepare the thread before, and may watch hooks meanwhile, so that
+    /// `cancel` also ends a hook that does not return.
     fn around(&self, cancel: &AtomicBool, work: &mut (dyn FnMut() + Send)) {
         let _ = cancel;
         work();
     }
 }
 
-/// The makers of the machines of a scheme from outside.
+/// Creates the state machines of a user-supplied scheme.
 pub trait Makes: Send + Sync {
-    /// What it says of itself.
+    /// Properties that the scheme declares.
     fn facts(&self) -> &Facts;
-    /// Where its faults are noted.
+    /// Record of the scheme's first fault.
     fn faults(&self) -> &Faults;
     /// The sender of `flow`.
     fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign>>;
-    /// The state at a link, if it has any.
+    /// The scheme's state at a link; `None` if it has none.
     fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign>>> {
         let _ = port;
         None
     }
-    /// The receiver of `flow`, if it has a part of its own.
+    /// The receiver of `flow`; `None`: a receiver that echoes the numbers of each packet in its ACK.
     fn sink(&self, flow: &FlowInfo) -> Option<Box<dyn Sink<Foreign>>> {
         let _ = flow;
         None
     }
 }
 
-/// A scheme from outside.
+/// A user-supplied scheme.
 #[derive(Clone)]
 pub struct Foreign(pub Arc<dyn Makes>);
 
@@ -89,7 +92,7 @@ impl Scheme for Foreign {
     type Sink = ForeignSink;
 
     /// # Errors
-    /// Always: a [`Definition`] makes it.
+    /// Always: only a [`Definition`] creates a user-supplied scheme.
     fn new(_params: &Params) -> Result<Self, InputError> {
         Err(InputError::new("scheme", "a scheme from outside has no name of its own", "load its definition"))
     }
@@ -154,7 +157,7 @@ impl Scheme for Foreign {
     }
 }
 
-/// Rank of a packet and its virtual length are the first number of its header: [`Queue`]s know no other.
+/// The rank of a packet is the first number of its header. Queues also read this number as its virtual length.
 impl Ranked for Foreign {
     fn rank(packet: &Packet<Foreign>) -> u64 {
         packet.data.0[0].max(0.0) as u64

@@ -1,8 +1,8 @@
-//! The table of C functions, as `include/subak_scheme.h` has it: what a library and Subak show each other.
+//! Rust declarations of `include/subak_scheme.h`: the structures and functions that a library and Subak share.
 
 use std::ffi::{c_char, c_void};
 
-/// Version of the table; a library of another one is refused.
+/// Version of the table; a library with another version is refused.
 pub const VERSION: u32 = 1;
 
 /// A parameter: a number with a unit.
@@ -24,7 +24,7 @@ pub struct CPath {
     pub hops: u32,
 }
 
-/// A flow at its start.
+/// A flow at its start, as a source is created.
 #[repr(C)]
 pub struct CFlow {
     pub weight: f64,
@@ -39,7 +39,7 @@ pub struct CFlow {
     pub mtu_bytes: u32,
 }
 
-/// A port as it is now.
+/// An output port, with its queue length at the time of the call.
 #[repr(C)]
 pub struct CPort {
     pub capacity_bps: f64,
@@ -53,7 +53,7 @@ pub struct CPort {
     pub mtu_bytes: u32,
 }
 
-/// A packet at a machine.
+/// A packet that a hook reads, and may change.
 #[repr(C)]
 pub struct CPacket {
     pub numbers: [f64; super::NUMBERS],
@@ -70,7 +70,7 @@ pub struct CPacket {
     pub class: u8,
 }
 
-/// An ACK at its source.
+/// An ACK that a source receives.
 #[repr(C)]
 pub struct CAck {
     pub numbers: [f64; super::NUMBERS],
@@ -84,7 +84,7 @@ pub struct CAck {
     pub ecn: u8,
 }
 
-/// Segments that were marked lost.
+/// Segments that a source has marked lost.
 #[repr(C)]
 pub struct CLoss {
     pub in_flight_bytes: u64,
@@ -94,7 +94,7 @@ pub struct CLoss {
     pub kind: u8,
 }
 
-/// A message's place on its path.
+/// Position of a control message on its path.
 #[repr(C)]
 pub struct CVisit {
     pub flow: u32,
@@ -103,7 +103,7 @@ pub struct CVisit {
     pub forward: u8,
 }
 
-/// Where a machine asks the simulator.
+/// Functions by which a state machine sends requests to the simulator.
 #[repr(C)]
 pub struct CIo {
     pub now_ns: u64,
@@ -116,12 +116,12 @@ pub struct CIo {
     pub context: *mut c_void,
 }
 
-/// A machine of the library's, or its scheme.
+/// Pointer to a state machine or a scheme that the library created.
 pub type CMachine = *mut c_void;
-/// A hook that is told nothing but its `io`.
+/// A hook whose only arguments are the machine and its `io`.
 pub type Plain = Option<unsafe extern "C" fn(CMachine, *mut CIo)>;
 
-/// The table that a library exports. What it leaves out is never called.
+/// The table that a library exports. Functions that are null are not called.
 #[repr(C)]
 pub struct CTable {
     pub version: u32,

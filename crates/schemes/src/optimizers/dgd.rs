@@ -16,26 +16,27 @@ use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Around, Doubt, FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{InputError, Ns, SubflowId, Utility};
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,
     ValueType::Time,
     "time between two updates of a link's price; 0: the network's longest base RTT, at least 16us",
 );
-/// Gains of table 2.
+/// Gain a of DGD in NUMFabric, table 2: price per Mb/s beyond the capacity.
 const A: f64 = 4e-9;
+/// Gain b of DGD in NUMFabric, table 2: price per byte of queue length.
 const B: f64 = 1.2e-10;
-/// Line rate of the paper's hosts, bit/s, for which the gains are.
+/// Line rate of NUMFabric's hosts, for which its gains are tuned, bit/s.
 const GAIN_BPS: f64 = 10e9;
-/// The interval of table 2, s, for which the gains are.
+/// Price interval of NUMFabric, table 2, for which its gains are tuned, s.
 const INTERVAL_S: f64 = 16e-6;
 
-/// `params.floor`.
+/// Parameter `floor`: minimum target rate, as a fraction of the path's slowest link.
 pub(super) const FLOOR: Param =
     Param::number("floor", 0.012, AMOUNT, "minimum target rate, as a fraction of the slowest link of the path");
 
-/// The optimizer.
+/// The optimizer DGD: rates from link prices by dual gradient descent.
 #[derive(Debug, Clone, Copy)]
 pub struct GradientDescent {
     a: f64,
@@ -63,7 +64,7 @@ impl Optimizer for GradientDescent {
     type Source = PriceTaker;
     type Price = DgdPrice;
 
-    /// Prices oscillate over the integrators of soze-virtual after a failure.
+    /// Excludes the transport soze-virtual: over its integrators, prices oscillate after a link failure.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         if transport == "soze-virtual" { Utilities::NONE } else { all }
     }
@@ -92,7 +93,8 @@ impl Optimizer for GradientDescent {
 }
 
 impl GradientDescent {
-    /// The gain is a price for a rate, and prices are inverse to rates: it suits line rates near that of the paper.
+    /// Warns if the line rate is far from 10 Gb/s. The gain is a price per rate, and prices are inverse to rates, so
+    /// that NUMFabric's gain suits only line rates near its own.
     fn doubt_of_gain(&self, around: &Around) -> Option<Doubt> {
         let line_bps = around.paths?.1.line_rate_bps;
         let ratio = line_bps / GAIN_BPS;
@@ -108,10 +110,10 @@ impl GradientDescent {
     }
 }
 
-/// The rate X at which rates respond alike to a price under every alpha, Mb/s.
+/// Rate X, Mb/s, at which a flow's rate responds alike to a price change under every alpha.
 const ALIKE_MBPS: f64 = 1e3;
 
-/// Marginal utility per bit/s at a link price of 1.
+/// Marginal utility per bit/s that a link price of 1 equals.
 fn price_unit(utility: &Utility) -> f64 {
     match *utility {
         Utility::Power { alpha, .. } => alpha * libm::pow(ALIKE_MBPS, 1.0 - alpha) * libm::pow(1e6, -alpha),
@@ -119,7 +121,7 @@ fn price_unit(utility: &Utility) -> f64 {
     }
 }
 
-/// The sender's side: equation 3.
+/// Sender of DGD: target rates by NUMFabric, equation 3.
 #[derive(Debug, Clone)]
 pub struct PriceTaker {
     wishes: SubflowTargets,
@@ -142,7 +144,7 @@ impl OptimizerSource<GradientDescent> for PriceTaker {
     }
 }
 
-/// A link's price: equation 14.
+/// Price of a link by NUMFabric, equation 14.
 #[derive(Debug, Clone)]
 pub struct DgdPrice {
     dgd: GradientDescent,

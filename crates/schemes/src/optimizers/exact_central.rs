@@ -1,8 +1,9 @@
-//! Exact rates at a centre: the controller knows the flows and their paths, solves the policy exactly whenever flows,
-//! utilities or capacities have changed, and tells sources of rates that have changed enough.
+//! Exact rates from a controller that knows the flows and their paths. It solves the policy exactly whenever flows,
+//! utilities or capacities have changed, and sends rates that changed by more than a threshold to the sources.
 //!
-//! It is what a central allocator could do at best (Flowtune, section 2, with the exact solver in NED's place), for every
-//! policy: weighted max-min, which is no utility's optimum; bandwidth functions by their fair shares; pooled paths.
+//! It shows the best that a central allocator could do (Flowtune, section 2, with the exact solver in place of NED),
+//! for every policy: weighted max-min, which maximizes no utility; bandwidth functions by their fair shares; multipath
+//! (pooled) flows.
 
 use super::given::NoPrice;
 use super::ned_central::{CentralSource, FIRST, RESERVE, THRESHOLD};
@@ -13,10 +14,10 @@ use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::{Case, Flow, FlowId, Flows, IdVec, InputError, LinkId, Network, Ns, Policy, SubflowId, Utility};
 use subak_solve::{Answer, SolveOptions, maximize, solve};
 
-/// A failed link's capacity, bit/s: the solver wants positive ones.
+/// Capacity of a failed link, bit/s: the solver requires positive capacities.
 const LEAST_BPS: f64 = 1.0;
 
-/// The optimizer.
+/// The optimizer exact-central: exact rates from a controller.
 #[derive(Debug, Clone, Copy)]
 pub struct ExactCentral {
     max_min: bool,
@@ -79,13 +80,13 @@ impl Optimizer for ExactCentral {
     }
 }
 
-/// The controller's side.
+/// State of the controller.
 struct ExactCentre {
     set: ExactCentral,
-    /// Links with the capacity that rates may use.
+    /// The network with the fraction of each capacity that rates may use.
     network: Network,
     flows: BTreeMap<FlowId, KnownFlow>,
-    /// Whether the last rates are of an earlier problem.
+    /// Whether flows, utilities or capacities changed after the last solution.
     changed: bool,
 }
 
@@ -95,7 +96,7 @@ struct KnownFlow {
 }
 
 impl ExactCentre {
-    /// The exact rates; none where the problem has no solution, as with paths that make no sense.
+    /// The exact rates; `None` if the problem has no solution, for instance because a path is invalid.
     fn solve(&self) -> Option<Answer> {
         let mut flows = Flows::new();
         for KnownFlow { info, .. } in self.flows.values() {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
 use subak_core::{InputError, SubflowId, Utility};
 
-/// Weights as the spec sets them.
+/// The optimizer given: weights as the spec sets them.
 #[derive(Debug, Clone, Copy)]
 pub struct GivenWeights;
 
-/// A subflow's weight.
+/// Sender with a flow's weight, divided equally among its subflows.
 #[derive(Debug, Clone, Copy)]
 pub struct GivenSource {
     weight: f64,

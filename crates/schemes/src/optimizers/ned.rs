@@ -1,16 +1,17 @@
-//! Distributed NED (Flowtune, section 2.3): rates at the sources, prices at the links, and the links' Newton terms in the
-//! packets.
+//! Distributed NED (Flowtune, section 2.3): sources compute rates, links compute prices, and packets carry the
+//! derivatives that a link needs for its Newton step.
 //!
-//! A source sends at x = U'^-1(q), q its path's price. Each data packet carries -dx/dq over x, which is 1/(alpha q). A link
-//! that sums up bytes, and bytes times this value, over an interval obtains its load and its -H. A flow's share of the
-//! bytes is its share of the load, so that no link has per-flow state. It then updates its price by equation 4.
+//! A source sends at x = U'^-1(q), where q is the price of its path. Each data packet carries -(dx/dq) / x, which is
+//! 1/(alpha q). A link sums up bytes, and bytes times this value, over an interval. The first sum is its load, the
+//! second -H, where H is the derivative of its load by its price. A flow's share of the bytes is its share of the load,
+//! so that no link has per-flow state. The link then updates its price by equation 4.
 //!
 //! Additions to the paper:
-//! - where a window holds a source back, its target rate counts as load;
+//! - if a window limits a source below its target rate, the target rate counts as load;
 //! - the queue counts as load to be drained over some intervals, because no normalizer keeps rates to the capacities;
 //! - q is at least U' of the line rate, so that the derivative at a price of zero is finite;
-//! - a price falls to a quarter at most in a step, and stays in an interval without derivatives from flows;
-//! - a bandwidth function has the derivative of a straight line from zero.
+//! - a step reduces a price to a quarter at most, and an interval without derivatives leaves the price unchanged;
+//! - a bandwidth function has the derivative of a function that is linear from zero.
 
 use super::prices::{PriceInterval, SubflowTargets};
 use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
@@ -19,13 +20,13 @@ use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
-/// Maximum target rate over rate.
+/// Upper bound of the ratio of target rate to rate in a packet.
 const MOST_SCALE: f64 = 100.0;
 
-/// Minimum rate, as a share of the path's slowest link: a flow that sends no packets would receive no new price.
+/// Minimum rate, as a fraction of the path's slowest link: a flow that sends no packets would receive no new price.
 const FLOOR: f64 = 0.001;
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,
@@ -33,7 +34,7 @@ const PRICE_INTERVAL: Param = Param::number(
     "time between two updates of a link's price; 0: 3 of the network's longest base RTTs",
 );
 
-/// The optimizer.
+/// The optimizer ned: distributed NED.
 #[derive(Debug, Clone, Copy)]
 pub struct NedOptimizer {
     gamma: f64,
@@ -41,12 +42,12 @@ pub struct NedOptimizer {
     interval: PriceInterval,
 }
 
-/// Content of a data packet for the links.
+/// Values that a data packet carries to the links.
 #[derive(Debug, Clone, Copy)]
 pub struct NedNote {
-    /// -dx/dq over x; zero before the source knows its price.
+    /// -(dx/dq) / x for rate x and path price q; zero before the source knows the price of its path.
     derivative: f64,
-    /// Target rate over rate: above 1 while a window holds the source back.
+    /// Ratio of target rate to rate: above 1 while a window limits the source.
     scale: f32,
 }
 
@@ -108,13 +109,13 @@ impl Optimizer for NedOptimizer {
     }
 }
 
-/// The sender's side: equation 3, and its derivative.
+/// Sender of distributed NED: target rates by Flowtune, equation 3, and their derivatives.
 #[derive(Debug, Clone)]
 pub struct NedSource {
     wishes: SubflowTargets,
     alpha: f64,
     line_rate_bps: IdVec<SubflowId, f64>,
-    /// The most that the flow can use.
+    /// Demand of the flow, bit/s.
     demand_bps: f64,
     answers: IdVec<SubflowId, NedNote>,
 }
@@ -147,14 +148,14 @@ impl OptimizerSource<NedOptimizer> for NedSource {
     }
 }
 
-/// A link's price: equation 4.
+/// Price of a link by Flowtune, equation 4.
 #[derive(Debug, Clone)]
 pub struct NedPrice {
     ned: NedOptimizer,
     interval_ns: Ns,
     price: f64,
     arrived_bytes: u64,
-    /// Sum of bytes times the derivatives in their packets.
+    /// Sum over packets of bytes times the derivative that the packet carries.
     answered: f64,
 }
 
@@ -175,13 +176,13 @@ impl Price<NedNote> for NedPrice {
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let per_s = 8e9 / self.interval_ns as f64;
-        // A long queue may be full, and what it drops is no load.
+        // A long queue counts as a full link's load: it may be full, and packets that it drops do not count as load.
         let is_long = port.queued_bytes > port.buffer_bytes / 2;
         let queue_bps = if is_long { port.capacity_bps } else { port.queued_bytes as f64 * per_s / self.ned.drain };
         let (load_bps, h) = (self.arrived_bytes as f64 * per_s, self.answered * per_s);
         if h > 0.0 {
             let step = self.ned.gamma * (load_bps + queue_bps - port.capacity_bps) / h;
-            // A price that rounds away beside those of the paths is zero.
+            // A price too small to change the price of a path counts as zero.
             let moved = (self.price + step).max(0.25 * self.price);
             self.price = if moved > 1e-9 * load_bps / h { moved } else { 0.0 };
         }

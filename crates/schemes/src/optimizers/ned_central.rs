@@ -1,11 +1,13 @@
 //! Centralized NED (Flowtune, sections 2 and 3): the controller knows the flows and their paths, iterates, normalizes
-//! rates to the capacities (F-NORM), and sends rates that have changed enough to the sources.
+//! rates to the capacities (F-NORM), and sends rates that changed by more than a threshold to the sources.
 //!
-//! The iteration is that of `subak_solve::ned`, a step an interval. It has one price a path: a subflow has the fraction
-//! of its flow's weight that its rate is of the flow's, as in NUMFabric's resource pooling (section 6.3).
+//! The iteration is that of `subak_solve::ned`, one step per interval. Each path is a flow of its own in it: a
+//! subflow's share of its flow's weight is its share of the flow's rate, as in NUMFabric's resource pooling (section
+//! 6.3).
 //!
-//! Links are filled except for `reserve`, since no congestion control reacts where ACKs and messages meet data that fills a
-//! link. A source without a rate from the controller sends at `first` of its line rate.
+//! Rates fill links except for the fraction `reserve`, which is left to ACKs and messages, since no congestion control
+//! reacts if data leaves them no room. A source without a rate from the controller sends at `first` times its line
+//! rate.
 
 use super::given::NoPrice;
 use crate::over::{Centre, Feedback, Optimizer, OptimizerSource, Part, Rate};
@@ -17,16 +19,16 @@ use subak_core::utility::Urgency;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
 use subak_solve::ned::{Cluster, FlowKey, Ned, NedIteration, Normalizer};
 
-/// Minimum fraction of its flow's weight that a subflow has: with none it could not recover.
+/// Minimum fraction of its flow's weight that a subflow has: a subflow of weight 0 would stay at rate 0.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Bound of a weight, and of its inverse.
+/// Upper bound of a weight, and of its inverse.
 const MOST_WEIGHT: f64 = 1e100;
 
-/// `params.threshold`.
+/// Parameter `threshold`: relative change of a rate above which the controller sends it.
 pub(super) const THRESHOLD: Param =
     Param::number("threshold", 0.01, AMOUNT, "relative change above which a rate is sent");
-/// `params.reserve`.
+/// Parameter `reserve`: fraction of a link that rates leave to ACKs and messages.
 pub(super) const RESERVE: Param = Param::number(
     "reserve",
     0.02,
@@ -35,11 +37,11 @@ pub(super) const RESERVE: Param = Param::number(
         1500 bytes: 0.043)",
 )
 .following(Follows::Acks);
-/// `params.first`.
+/// Parameter `first`: rate before the controller has sent one, as a multiple of the line rate.
 pub(super) const FIRST: Param =
     Param::number("first", 0.01, AMOUNT, "rate of a source before the first from the controller, in line rates");
 
-/// The optimizer.
+/// The optimizer ned-central: NED at a controller.
 #[derive(Debug, Clone, Copy)]
 pub struct NedCentral {
     gamma: f64,
@@ -98,7 +100,7 @@ impl Optimizer for NedCentral {
     }
 }
 
-/// The sender's side of an optimizer with a controller: it sends at the rates that it receives.
+/// Sender of an optimizer with a controller: its target rates are those that the controller sent.
 #[derive(Debug, Clone)]
 pub struct CentralSource {
     wish_bps: IdVec<SubflowId, f64>,
@@ -108,7 +110,7 @@ pub struct CentralSource {
 }
 
 impl CentralSource {
-    /// The sender of `flow`, which sends at `first` line rates until it is told a rate.
+    /// The sender of `flow`, with a target rate of `first` times the line rate until the controller sends one.
     pub fn new(first: f64, flow: &FlowInfo) -> Self {
         CentralSource {
             wish_bps: flow.paths.iter().map(|p| first * p.line_rate_bps).collect(),
@@ -133,7 +135,7 @@ impl<O: Optimizer<Wish = Rate, Note = ()>> OptimizerSource<O> for CentralSource 
             *wish = bps;
         }
     }
-    /// Applies the present urgency to the utility.
+    /// Multiplies the flow's utility by its present urgency, a factor of remaining bytes and age.
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
         if let (Utility::Power { alpha, ln_gain }, false) = (&*flow.utility, self.urgency == Urgency::Constant) {
             let factor = self.urgency.factor(self.remaining_bytes, now_ns - self.start_ns);
@@ -146,7 +148,7 @@ impl<O: Optimizer<Wish = Rate, Note = ()>> OptimizerSource<O> for CentralSource 
     }
 }
 
-/// The controller's side.
+/// State of the controller.
 struct NedCentre {
     ned: NedCentral,
     iteration: NedIteration<f64, Ned>,
@@ -160,7 +162,7 @@ struct Known {
     subflows: IdVec<SubflowId, NedCentralSubflow>,
 }
 
-/// A subflow: its place in the iteration, unless its path is invalid, and the latest rate sent.
+/// A subflow: its key in the iteration, unless its path is invalid, and the latest rate sent to its source.
 #[derive(Clone, Copy)]
 struct NedCentralSubflow {
     key: Option<FlowKey>,
@@ -175,7 +177,7 @@ impl NedCentre {
         Some(NedCentre { ned, iteration, flows: BTreeMap::new() })
     }
 
-    /// Weight w of w^alpha x^-alpha.
+    /// Weight w of the marginal utility w^alpha x^-alpha.
     fn weight(&self, flow: &FlowInfo) -> f64 {
         let weight = flow.utility.weight(self.ned.alpha).unwrap_or(flow.weight);
         weight.clamp(1.0 / MOST_WEIGHT, MOST_WEIGHT)
@@ -205,7 +207,7 @@ impl Centre<Rate> for NedCentre {
         if known.weight != weight {
             known.weight = weight;
             for key in known.subflows.iter().filter_map(|s| s.key) {
-                // It is there, and the weight is sound.
+                // Cannot fail: the iteration has the key, and the weight is within its bounds.
                 let _ = cluster.set_weight(key, part);
             }
         }
@@ -234,7 +236,7 @@ impl Centre<Rate> for NedCentre {
                 sum_bps += bps;
                 own_bps.push(bps);
                 let differs = |told: f64| (bps - told).abs() > ned.threshold * told;
-                // A rate of zero is told as the least there is: the flow would never be heard of again.
+                // A rate of zero is sent as 1 bit/s: a flow at rate 0 would send no packet any more.
                 if subflow.key.is_some() && subflow.told_bps.is_none_or(differs) {
                     subflow.told_bps = Some(bps);
                     tell(flow, k, Rate(bps.max(1.0)));

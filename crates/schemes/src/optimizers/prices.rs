@@ -1,6 +1,6 @@
-//! The sender's side shared by all optimizers with one price a link. A subflow's target rate is U'^-1 of its path's price
-//! (NUMFabric, equations 3 and 7; 16 is the same with R^-alpha for a price). With several subflows, each has its share of the
-//! flow's target (section 6.3, "Resource pooling").
+//! Sender shared by all optimizers with one price per link. A subflow's target rate is U'^-1 of its path's price
+//! (NUMFabric, equations 3 and 7; equation 16 is the same with R^-alpha as the price). Each of several subflows has its
+//! share of the flow's target (section 6.3, "Resource pooling").
 
 use crate::over::Feedback;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use subak_solve::xwi::{self, Marginal};
 
 /// Time between two updates of a link's price: `params.price_interval`, or a number of base RTTs.
 ///
-/// A price acts on what a link receives after an RTT, so that a loop whose interval is far shorter does not converge.
+/// A new price changes a link's load only after an RTT, so that prices updated far more often do not converge.
 #[derive(Debug, Clone, Copy)]
 pub struct PriceInterval {
-    /// ns; 0 for `rtts`.
+    /// Value of `params.price_interval`, ns; 0: a multiple of the base RTT.
     given_ns: f64,
-    /// Longest base RTTs of the network.
+    /// Default interval, in multiples of the network's longest base RTT.
     rtts: f64,
-    /// Minimum where the RTT decides, ns.
+    /// Minimum of the default interval, ns.
     least_ns: f64,
     factor: f64,
 }
 
 impl PriceInterval {
-    /// The interval of `params`; by default `rtts` base RTTs, at least `least_s`.
+    /// The interval that `params` set; by default `rtts` base RTTs, at least `least_s` seconds.
     pub fn new(params: &Params, rtts: f64, least_s: f64) -> Result<Self, InputError> {
         let given_s = match params.number("price_interval") {
             0.0 => 0.0,
@@ -33,7 +33,7 @@ impl PriceInterval {
         Ok(PriceInterval { given_ns: given_s * 1e9, rtts, least_ns: least_s * 1e9, factor: 1.0 })
     }
 
-    /// `factor` times this interval.
+    /// This interval multiplied by `factor`.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         PriceInterval { factor: self.factor * factor, ..self }
@@ -50,44 +50,46 @@ impl PriceInterval {
         self.given_ns > 0.0
     }
 
-    /// The shortest interval of any network, ns.
+    /// Lower bound of the interval over all networks, ns.
     pub fn least_ns(&self) -> f64 {
         self.factor * if self.given_ns > 0.0 { self.given_ns } else { self.least_ns }
     }
 }
 
-/// Bounds of a target weight, in line rates.
+/// Bounds of a target weight, as multiples of the line rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Minimum.
+    /// Minimum, as a multiple of the line rate.
     pub least: f64,
-    /// Maximum; also the target at a price of zero.
+    /// Maximum, as a multiple of the line rate; also the target at a price of zero.
     pub most: f64,
 }
 
-/// Time constant of the average share of a subflow, in base RTTs, where targets are rates. With the share of the last packet
-/// alone, a flow moves all its rate to the cheaper path within an RTT, and link prices do not converge.
+/// Time constant of the average share of a subflow in its flow's rate, in base RTTs; for target rates only. With the
+/// share of the last packet alone, a flow moves all its rate to the cheaper path within an RTT, and link prices do not
+/// converge.
 const SHARE_RTTS: u64 = 50;
 
-/// Targets of a flow's subflows.
+/// Target weights or rates of a flow's subflows.
 #[derive(Debug, Clone)]
 pub struct SubflowTargets {
     marginal: Marginal,
     urgency: Urgency,
     start_ns: Ns,
-    /// Time constant of the average of shares; 0 for none.
+    /// Time constant of the average of shares, ns; 0: no average.
     share_ns: Ns,
     subflows: IdVec<SubflowId, PricedSubflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct PricedSubflow {
-    /// Bounds of its target; the upper one is also the target at a price of zero.
+    /// Lower bound of the subflow's target, bit/s.
     least_bps: f64,
+    /// Upper bound of the subflow's target, bit/s; also the target at a price of zero.
     most_bps: f64,
     rate_bps: Option<f64>,
     wish_bps: f64,
-    /// Its average share of the flow's rate, as of `seen_ns`.
+    /// The subflow's average share of the flow's rate, at time `seen_ns`.
     share: f64,
     seen_ns: Ns,
 }
@@ -101,8 +103,8 @@ impl SubflowTargets {
         })
     }
 
-    /// Target rates: first the capacity of the path's slowest link, then between the share `floor` of it and the line rate,
-    /// since links may get faster.
+    /// Target rates of a flow that has not started. The first target is the capacity of the path's slowest link. Later
+    /// targets are between `floor` times that capacity and the line rate, since links may get faster.
     pub fn for_rates(flow: &FlowInfo, floor: f64) -> Self {
         let wishes =
             Self::within(flow, |path| [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps]);
@@ -136,7 +138,7 @@ impl SubflowTargets {
         self.marginal = Marginal::new(Arc::clone(utility));
     }
 
-    /// The flow starts.
+    /// Handles the start of the flow.
     pub fn on_start(&mut self, now_ns: Ns) {
         self.start_ns = now_ns;
     }
@@ -151,7 +153,7 @@ impl SubflowTargets {
         &self.marginal
     }
 
-    /// The flow's rate, if that of any subflow is known.
+    /// The flow's rate, bit/s: the sum of the known rates of its subflows; `None` if none is known.
     pub fn rate_bps(&self) -> Option<f64> {
         match self.subflows.raw() {
             [only] => only.rate_bps,
@@ -159,7 +161,7 @@ impl SubflowTargets {
         }
     }
 
-    /// Feedback for subflow `k`, whose path has the price `path_price`.
+    /// Updates the target of subflow `k` after feedback: `path_price` is the price of its path.
     pub fn on_feedback(&mut self, k: SubflowId, path_price: f64, feedback: &Feedback) {
         self.hurry(feedback);
         self.subflows[k].rate_bps = feedback.rate_bps;

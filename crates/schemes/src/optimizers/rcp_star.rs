@@ -4,9 +4,9 @@
 //! A flow's rate is U'^-1 of the sum of R^-alpha: with the alpha-fair utility of weight w that is equation 16 times w.
 //! So R^-alpha is a link's price, and the sender is DGD's. `alpha` must be the policy's.
 //!
-//! With the gains of table 2, a = 3.6 and b = 1.8, this equation does not converge. With one RTT of delay the loop is
-//! stable only below a = pi / 2. Packet simulations agree: rates oscillate at 3.6 and 1.8, and converge at 0.9. The
-//! defaults are a quarter of the published gains.
+//! With the gains of NUMFabric's table 2, a = 3.6 and b = 1.8, equation 15 does not converge. With one RTT of delay the
+//! loop is stable only below a = pi / 2. Packet simulations agree: rates oscillate at 3.6 and 1.8, and converge at 0.9.
+//! The defaults are a quarter of the published gains.
 //!
 //! R starts at the capacity C and stays between `floor` times C and 2 C 4^(1/alpha). d is the running average of the RTTs
 //! that packets carry, at least the largest base RTT.
@@ -19,12 +19,12 @@ use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
-/// Packets of an interval, at least, where `price_interval` is not given.
+/// Minimum number of packets per update interval, unless `price_interval` is set.
 const PACKETS: f64 = 10.0;
-/// Gain of the average of RTTs.
+/// Gain of the moving average of RTTs.
 const RTT_GAIN: f64 = 0.5;
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,
@@ -32,7 +32,7 @@ const PRICE_INTERVAL: Param = Param::number(
     "time between two updates of a link's price; 0: half of the network's longest base RTT, and at least 10 packets",
 );
 
-/// The optimizer.
+/// The optimizer rcp-star: rates from the links' fair shares.
 #[derive(Debug, Clone, Copy)]
 pub struct FairShare {
     a: f64,
@@ -42,7 +42,7 @@ pub struct FairShare {
     floor: f64,
 }
 
-/// Latest RTT sample of the source, ns; 0 for none.
+/// Latest RTT that the source measured, ns; 0: none yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundTrip(pub u32);
 
@@ -112,7 +112,8 @@ impl Optimizer for FairShare {
 }
 
 impl FairShare {
-    /// Time until the next update at `port`, ns. The load of few packets is noise, and lowers the rate on average.
+    /// Time until the next update at `port`, ns. The interval has at least a few packets, because the load of fewer is
+    /// noisy and lowers the rate on average.
     fn interval_ns(&self, port: &Port) -> Ns {
         let packets_ns = PACKETS * 8e9 * f64::from(port.mtu_bytes) / port.capacity_bps;
         let least_ns = if self.interval.is_given() { 0 } else { packets_ns as Ns };
@@ -120,7 +121,7 @@ impl FairShare {
     }
 }
 
-/// The sender's side: equation 16.
+/// Sender of RCP*: target rates by NUMFabric, equation 16.
 #[derive(Debug, Clone)]
 pub struct RcpStarSource {
     wishes: SubflowTargets,
@@ -146,17 +147,17 @@ impl OptimizerSource<FairShare> for RcpStarSource {
     }
 }
 
-/// A link's fair share: equation 15.
+/// Fair share of a link by NUMFabric, equation 15.
 #[derive(Debug, Clone)]
 pub struct RcpStarShare {
     rcp: FairShare,
     interval_ns: Ns,
-    /// R.
+    /// R, the fair share, bit/s.
     rate_bps: f64,
-    /// R^-alpha.
+    /// R^-alpha, the link's price.
     price: f64,
     base_ns: f64,
-    /// d.
+    /// d, the average RTT of packets, ns.
     rtt_ns: f64,
     arrived_bytes: u64,
 }
@@ -186,7 +187,7 @@ impl Price<RoundTrip> for RcpStarShare {
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let (capacity, interval) = (port.capacity_bps, self.interval_ns as f64);
-        // One update moves the rate by no more than one RTT does.
+        // d is at least the interval, so that one update changes the rate by at most the step of one RTT.
         self.rtt_ns = self.rtt_ns.max(interval);
         let y = self.arrived_bytes as f64 * 8e9 / interval;
         let drain = port.queued_bytes as f64 * 8e9 / self.rtt_ns;

@@ -1,11 +1,11 @@
 //! Explicit weight inference in packets: the optimizer of NUMFabric (section 4.2; the link's side is figure 3).
 //!
-//! The equations are those of [`subak_solve::xwi`]. A data packet carries its flow's normalized residual; a link
-//! takes the minimum over an interval and updates its price at the interval's end. Prices start at zero.
+//! The equations are those of [`subak_solve::xwi`]. A data packet carries its flow's normalized residual. A link takes
+//! the minimum over an interval and updates its price at the interval's end. Prices start at zero.
 //!
-//! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the
-//! old prices. A source sends no residual before it knows its rate and its path's price. One packet counts as half in flight at
-//! both ends of the interval, so that a busy link is used in full.
+//! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the old
+//! prices. A source sends no residual before it knows its rate and its path's price. A link counts one packet more than
+//! it sent, for the packets cut off at both ends of the interval, so that a busy link counts as fully used.
 
 use super::prices::{Bounds, PriceInterval, SubflowTargets};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
@@ -16,30 +16,30 @@ use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, 
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, XwiPriceLaw, normalized_residual};
 
-/// `params.price_interval`.
+/// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
     "price_interval",
     0.0,
     ValueType::Time,
     "time between two updates of a link's price; 0: 1.4 of the network's longest base RTTs, at least 30us",
 );
-/// `params.guard`.
+/// Parameter `guard`: time after a price update during which the link ignores packets.
 const GUARD: Param =
     Param::number("guard", 3e-6, ValueType::Time, "time after an update during which packets are ignored");
-/// `params.eta`.
+/// Parameter `eta`: gain with which the price of a link falls while the link is not saturated.
 const ETA: Param = Param::number("eta", 5.0, AMOUNT, "gain of the decay of the price of a link that is not saturated");
-/// `params.beta`.
+/// Parameter `beta`: weight of the old price in the average of old and new price.
 const BETA: Param = Param::number("beta", 0.5, AMOUNT, "weight of the old price in the average");
-/// `params.synchronized`.
+/// Parameter `synchronized`: whether all links update their prices at the same times.
 const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
-/// `params.least_weight`.
+/// Parameter `least_weight`: minimum target weight, as a multiple of the line rate.
 const LEAST_WEIGHT: Param = Param::number(
     "least_weight",
     1e-4,
     AMOUNT,
     "smallest weight, in line rates: keeps a few packets of every flow going",
 );
-/// `params.most_weight`.
+/// Parameter `most_weight`: maximum target weight, as a multiple of the line rate.
 const MOST_WEIGHT: Param = Param::number(
     "most_weight",
     MOST,
@@ -48,7 +48,7 @@ const MOST_WEIGHT: Param = Param::number(
 )
 .following(Follows::Urgency);
 
-/// `params.time_scale`.
+/// Parameter `time_scale`: factor of `price_interval`.
 const TIME_SCALE: Param = Param::number(
     "time_scale",
     1.0,
@@ -56,7 +56,7 @@ const TIME_SCALE: Param = Param::number(
     "multiplies price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
 );
 
-/// The optimizer.
+/// The optimizer xwi: weights from link prices.
 #[derive(Debug, Clone, Copy)]
 pub struct Xwi {
     interval: PriceInterval,
@@ -66,7 +66,7 @@ pub struct Xwi {
     bounds: Bounds,
 }
 
-/// A normalized residual; infinite for none.
+/// Normalized residual of a flow (NUMFabric, section 4.2); infinite: none.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual(pub f64);
 
@@ -91,8 +91,9 @@ impl Optimizer for Xwi {
     type Source = XwiSource;
     type Price = XwiPrice;
 
-    /// Where some flows go before others, weights span many orders of magnitude, and change faster than these transports
-    /// follow.
+    /// Excludes policies that put some flows before others, such as SRPT, over some transports: weights then span many
+    /// orders of magnitude, and change faster than these transports converge. Over levels, only alpha-fair utilities
+    /// with an alpha of at most 2 remain.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         match transport {
             "s-perc" | "soze-virtual" => Utilities { ranks: false, ..all },
@@ -142,7 +143,7 @@ impl Optimizer for Xwi {
     }
 }
 
-/// The sender's side.
+/// Sender of xWI: target weights and residuals of the subflows.
 #[derive(Debug, Clone)]
 pub struct XwiSource {
     wishes: SubflowTargets,
@@ -169,7 +170,7 @@ impl OptimizerSource<Xwi> for XwiSource {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
         let Some(rate) = self.wishes.rate_bps() else { return };
         let marginal = self.wishes.marginal();
-        // At the top of a bandwidth function U' drops to zero, which says nothing of prices.
+        // At the top of a bandwidth function U' drops to zero, so that a residual would not depend on prices.
         let residual = if rate < marginal.top_bps() {
             normalized_residual(marginal, rate, feedback.path_price, f64::from(feedback.path_len.max(1)))
         } else {
@@ -179,7 +180,7 @@ impl OptimizerSource<Xwi> for XwiSource {
     }
 }
 
-/// A link's price (figure 3).
+/// Price of a link by NUMFabric, figure 3.
 #[derive(Debug, Clone)]
 pub struct XwiPrice {
     xwi: Xwi,
@@ -188,7 +189,7 @@ pub struct XwiPrice {
     /// Minimum residual since the guard time ended.
     min_residual: f64,
     served_bytes: u64,
-    /// End of the guard time.
+    /// End of the guard time, ns.
     heed_ns: Ns,
     first_ns: Ns,
 }

@@ -1,11 +1,12 @@
-//! An optimizer of rates over a transport of weights: the target rate is the weight. At the optimum, the weighted max-min
-//! allocation with the optimal rates as weights is the optimum itself.
+//! An optimizer of rates over a transport of weights: the target rate is the weight. At the optimum, the weighted
+//! max-min allocation with the optimal rates as weights is the optimum itself.
 //!
-//! Such a transport keeps links full, so the load that arrives tells a price nothing. A packet therefore carries its
-//! subflow's target rate over its rate, and a price counts the packet's bytes times that: the sum of the target rates.
-//! The queue is the transport's own, and a price sees none of it.
+//! Such a transport keeps links full, so that the arriving load is always the capacity. A packet therefore carries the
+//! ratio of its subflow's target rate to its rate. A price multiplies the packet's bytes by this ratio, which sums up
+//! the target rates. Prices ignore the queue, since the transport controls it.
 //!
-//! One type stands for all optimizers of rates: each transport of weights is compiled with it once.
+//! One type, [`AsWeights`], wraps all optimizers of rates, so that each transport of weights is compiled with it only
+//! once.
 
 use super::{Centre, Feedback, Optimizer, OptimizerSource, Part, Price, Rate, Weight};
 use std::fmt::Debug;
@@ -13,19 +14,19 @@ use std::sync::Arc;
 use subak_core::scheme::{Around, Doubt, FlowInfo, Goal, Params, Port, Settles};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, SubflowId, Utility};
 
-/// A target rate counts as at most this many times the subflow's rate: a flow that has just started has nearly none.
+/// Upper bound of the ratio of target rate to rate: a flow that has just started has a rate near zero.
 const MOST_SCALE: f64 = 16.0;
-/// Minimum weight, in line rates.
+/// Minimum weight of a subflow, as a fraction of the line rate.
 const LEAST_WEIGHT: f64 = 1e-3;
-/// A weight falls by at most this factor at a time: each RTT, and each message of the centre. In a fair queue the packets of a
-/// window sent at almost no weight delay the flow long after its weight has risen again.
+/// Fraction of its value to which a weight may fall in an RTT, and at a message from the controller. In a fair queue
+/// the packets of a window sent at almost no weight delay the flow long after its weight has risen again.
 const LARGEST_FALL: f64 = 0.25;
 
-/// The note of an optimizer of rates as a number, so that one packet header serves all of them.
+/// Data from an optimizer's source for the links (a note), as one number: one packet header then serves all optimizers.
 pub trait NumberNote: Copy + Default {
-    /// The note of this number.
+    /// Converts a number to the note.
     fn of(number: f64) -> Self;
-    /// Its number.
+    /// Converts the note to a number.
     fn number(self) -> f64;
 }
 
@@ -36,47 +37,47 @@ impl NumberNote for () {
     }
 }
 
-/// Any optimizer of rates whose notes are numbers.
+/// [`Optimizer`] as a trait object, for optimizers of rates whose notes are numbers.
 pub trait RateOptimizer: Debug + Send + Sync {
-    /// As [`Optimizer::interval_ns`].
+    /// Time between two updates of a link's price: see [`Optimizer::interval_ns`].
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns>;
-    /// As [`Optimizer::doubts`].
+    /// Warnings if the parameters do not suit the network: see [`Optimizer::doubts`].
     fn doubts(&self, around: &Around) -> Vec<Doubt>;
-    /// As [`Optimizer::is_central`].
+    /// Whether a controller computes the rates: see [`Optimizer::is_central`].
     fn is_central(&self) -> bool;
-    /// As [`Optimizer::centre`].
+    /// State machine of the controller: see [`Optimizer::centre`].
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Rate>>>;
-    /// As [`Optimizer::source`].
+    /// The sender of `flow`: see [`Optimizer::source`].
     fn source(&self, flow: &FlowInfo) -> Box<dyn RateSource>;
-    /// As [`Optimizer::price`].
+    /// The price of a link: see [`Optimizer::price`].
     fn price(&self, port: &Port) -> Box<dyn NumberPrice>;
 }
 
-/// The sender's side of any optimizer of rates: as [`OptimizerSource`].
+/// [`OptimizerSource`] as a trait object, for optimizers of rates.
 pub trait RateSource: Send {
-    /// The flow starts.
+    /// Handles the start of the flow.
     fn on_start(&mut self, now_ns: Ns);
     /// Target rate of subflow `k`, bit/s.
     fn wish_bps(&self, k: SubflowId) -> f64;
-    /// The flow has another weight, and this utility.
+    /// Sets the flow's weight and utility.
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
-    /// The centre's target rate for subflow `k`.
+    /// Sets the controller's target rate for subflow `k`.
     fn on_wish(&mut self, k: SubflowId, wish: Rate);
-    /// Changes what the centre is told of the flow.
+    /// Updates `flow` before the source sends it to the controller.
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo);
-    /// The note of subflow `k`'s packets.
+    /// Data for the links in the packets of subflow `k`, as a number.
     fn note(&self, k: SubflowId) -> f64;
-    /// Feedback for subflow `k`.
+    /// Handles feedback for subflow `k`.
     fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback);
 }
 
-/// A link's price whose notes are numbers: as [`Price`].
+/// [`Price`] as a trait object, for notes that are numbers.
 pub trait NumberPrice: Send {
-    /// First update, ns.
+    /// Time of the first price update, ns; `None`: never.
     fn first_update_ns(&self) -> Option<Ns>;
-    /// The price.
+    /// The present price.
     fn now(&self) -> f64;
-    /// A packet that counts as `bytes` comes.
+    /// Counts an arriving packet as a load of `bytes`.
     fn on_enqueue(&mut self, now_ns: Ns, bytes: u32, note: Option<f64>);
     /// Updates the price; returns the time of the next update, ns.
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns;
@@ -145,11 +146,11 @@ impl<O: Optimizer<Note: NumberNote>> NumberPrice for OnePrice<O> {
     }
 }
 
-/// An optimizer of rates whose target rates are weights.
+/// An optimizer of rates whose target rates serve as weights.
 #[derive(Debug, Clone)]
 pub struct AsWeights(Arc<dyn RateOptimizer>);
 
-/// What a packet tells the links: the optimizer's note, and the target rate over the rate.
+/// Data of a packet for the links: the optimizer's note, and the ratio of target rate to rate.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScaledNote {
     note: f64,
@@ -157,14 +158,14 @@ pub struct ScaledNote {
 }
 
 impl AsWeights {
-    /// The weights of `optimizer`.
+    /// Wraps `optimizer`.
     pub fn of<O: Optimizer<Wish = Rate, Note: NumberNote> + Sync>(optimizer: O) -> Self {
         AsWeights(Arc::new(optimizer))
     }
 }
 
 impl Optimizer for AsWeights {
-    // The registry has the part of the optimizer within.
+    // Not used: the registry describes the pair by the wrapped optimizer.
     const PART: Part = Part { name: "", about: "", paper: "", params: &[], goal: Goal::Own, settles: Settles::AT_ONCE };
     type Wish = Weight;
     type Note = ScaledNote;
@@ -198,22 +199,22 @@ impl Optimizer for AsWeights {
     }
 }
 
-/// The sender's side.
+/// Sender: each subflow's weight follows its target rate.
 pub struct AsWeightsSource {
     source: Box<dyn RateSource>,
-    /// The most that the flow can use: a target above it is no load.
+    /// Demand of the flow, bit/s: a target rate counts as load only up to it.
     demand_bps: f64,
     subflows: IdVec<SubflowId, WeightedSubflow>,
 }
 
-/// A subflow's weight, as a rate.
+/// Weight of a subflow, as a rate in bit/s.
 #[derive(Debug, Clone, Copy)]
 struct WeightedSubflow {
     least_bps: f64,
     weight_bps: f64,
-    /// When its weight last fell.
+    /// Time of the latest feedback, ns; the weight may fall further the longer ago it is.
     fell_ns: Ns,
-    /// Target rate over rate.
+    /// Ratio of target rate to rate.
     scale: f32,
 }
 
@@ -222,7 +223,7 @@ impl WeightedSubflow {
         WeightedSubflow { least_bps, weight_bps: 0.0, fell_ns: 0, scale: 1.0 }
     }
 
-    /// Moves to `target_bps`: up at once, down by at most the factor `fall`.
+    /// Sets the weight to `target_bps`, but at least to `fall` times the present weight, and to the minimum.
     fn follow(&mut self, target_bps: f64, fall: f64) {
         self.weight_bps = target_bps.max(fall * self.weight_bps).max(self.least_bps);
     }
@@ -265,7 +266,7 @@ impl OptimizerSource<AsWeights> for AsWeightsSource {
     }
 }
 
-/// A link's price.
+/// Price of a link, computed from target rates.
 pub struct AsWeightsPrice(Box<dyn NumberPrice>);
 
 impl Price<ScaledNote> for AsWeightsPrice {
@@ -285,7 +286,7 @@ impl Price<ScaledNote> for AsWeightsPrice {
     }
 }
 
-/// The centre, whose target rates are weights.
+/// State machine of the controller; its target rates serve as weights.
 struct AsWeightsCentre(Box<dyn Centre<Rate>>);
 
 impl Centre<Weight> for AsWeightsCentre {

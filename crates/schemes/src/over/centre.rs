@@ -12,22 +12,22 @@ use subak_core::backend::{Capacities, LinkChange};
 use subak_core::scheme::{Carries, Class, Controller, FlowInfo, Io, Scheme, To};
 use subak_core::{FlowId, LinkId, Network, NodeId, Ns, SubflowId};
 
-/// Time between two announcements of an unchanged flow.
+/// Time between two announcements of an unchanged flow, ns.
 pub const RENEW_NS: Ns = 1_000_000;
 
-/// Time without announcements after which a flow is removed.
+/// Time without announcements after which the controller removes a flow, ns.
 const FORGET_NS: Ns = 3 * RENEW_NS + RENEW_NS / 2;
 
 /// Size of a short message on the wire, bytes: the minimum frame.
 pub(super) const WORD_BYTES: u32 = 64;
 
-/// Size of an announcement on the wire, bytes: headers, weight and utility, and four for each link.
+/// Size of an announcement on the wire, bytes: headers, weight and utility, and four bytes for each link.
 pub(super) fn bytes(flow: &FlowInfo) -> u32 {
     let links: usize = flow.links.iter().map(Vec::len).sum();
     (WORD_BYTES + 4 * links as u32).min(flow.mtu_bytes.max(WORD_BYTES))
 }
 
-/// A message of a pair.
+/// Control message of a scheme that consists of an optimizer and a transport.
 #[derive(Debug, Clone)]
 pub enum PairMessage<C, W> {
     /// Message of the transport.
@@ -36,7 +36,7 @@ pub enum PairMessage<C, W> {
     Here(Box<FlowInfo>),
     /// To the controller: the flow has ended.
     Gone,
-    /// From the controller: the subflow's target from now on.
+    /// From the controller: a new target of a subflow.
     Wish(W),
 }
 
@@ -52,7 +52,7 @@ impl<C, W> Carries<C> for PairMessage<C, W> {
     }
 }
 
-/// A source's message to the centre.
+/// A source's announcement of its flow to the controller.
 #[derive(Debug)]
 pub(super) struct Announcement {
     pub flow: FlowInfo,
@@ -65,7 +65,7 @@ impl Announcement {
     }
 }
 
-/// Central state machine of an optimizer: it has flows and links as input, and targets as output.
+/// State machine of a centralized optimizer: flows and link capacities are its input, targets its output.
 pub trait Centre<W: Wish>: Send {
     /// Time between two iterations, ns.
     fn interval_ns(&self) -> Ns;
@@ -77,7 +77,7 @@ pub trait Centre<W: Wish>: Send {
     fn on_capacity(&mut self, link: LinkId, capacity_bps: f64);
     /// Runs one iteration. Calls `tell` with targets that have changed enough to be sent.
     fn step(&mut self, now_ns: Ns, tell: &mut dyn FnMut(FlowId, SubflowId, W));
-    /// Latest target sent.
+    /// Latest target sent for subflow `k` of `flow`.
     fn told(&self, flow: FlowId, k: SubflowId) -> Option<W>;
 }
 
@@ -96,7 +96,7 @@ impl<S: Scheme, W: Wish> Allocator<S, W> {
         Allocator { centre, transport, flows: BTreeMap::new(), capacities: Capacities::of(network), ticks: false }
     }
 
-    /// Iterates while there are flows.
+    /// Sets the timer of the next iteration, if there are flows.
     fn tick(&mut self, io: &mut Io<S>) {
         if !self.ticks && !self.flows.is_empty() {
             self.ticks = true;

@@ -1,4 +1,4 @@
-//! An optimizer over a transport is a scheme.
+//! [`Over`]: an optimizer over a transport, as a scheme.
 
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
@@ -24,18 +24,18 @@ pub struct Over<O, F> {
 /// Header of a data packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OverHeader<H, N> {
-    /// The transport's part.
+    /// The transport's header.
     pub transport: H,
     /// Sum of the prices of the links crossed.
     pub path_price: f64,
-    /// Data from the source for the links.
+    /// Data from the optimizer's source for the links.
     pub note: N,
-    /// Links crossed.
+    /// Number of links crossed.
     pub path_len: u8,
 }
 
 impl<O: Optimizer, F: Transport> Over<O, F> {
-    /// `optimizer` over `transport`.
+    /// Joins `optimizer` and `transport`.
     pub fn of(optimizer: O, transport: F) -> Self {
         Over { optimizer: optimizer.slowed(F::SLOWDOWN), transport }
     }
@@ -79,7 +79,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     fn data_share(&self) -> f64 {
         self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
-    /// Cost of the transport's packet-hops, of the prices on top, and of the links' price updates.
+    /// Simulation cost per packet and hop of the transport and of the prices, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
         let interval_ns = self.optimizer.interval_ns((load.rtt_s * 1e9).round() as Ns);
         let updates = interval_ns.map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
@@ -115,7 +115,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     }
 }
 
-/// Sender of both parts.
+/// Sender of a flow, for the optimizer and the transport.
 pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
@@ -231,7 +231,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
     }
 }
 
-/// State of both parts at a link.
+/// State of the optimizer and the transport at a link.
 pub struct OverHop<O: Optimizer, F: Transport> {
     price: O::Price,
     transport: F::Hop,

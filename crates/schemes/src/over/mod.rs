@@ -25,7 +25,7 @@ use subak_core::scheme::{Goal, Param, Settles};
 
 /// Output of an optimizer that a transport follows: target weights or target rates.
 pub trait Wish: Copy + Debug + Send + 'static {
-    /// Its kind in a word: `weights` or `rates`.
+    /// The kind in one word: `weights` or `rates`.
     const KIND: &'static str;
 }
 
@@ -35,13 +35,13 @@ pub trait Wish: Copy + Debug + Send + 'static {
 pub struct Weight(pub f64);
 
 impl Weight {
-    /// Weight for a target rate, bit/s: about 1 for 1 Gb/s. The unit is a power of two, so that nothing is rounded.
+    /// Weight for a target rate, bit/s: about 1 for 1 Gb/s. The factor is a power of two, so that nothing is rounded.
     #[inline]
     pub fn of_rate(bps: f64) -> Self {
         Weight(bps / f64::from(1u32 << 30))
     }
 
-    /// The rate that it is the weight of, bit/s.
+    /// Target rate whose weight this is, bit/s: the inverse of [`Weight::of_rate`].
     #[inline]
     pub fn rate_bps(self) -> f64 {
         self.0 * f64::from(1u32 << 30)
@@ -65,18 +65,18 @@ impl Wish for Rate {
 pub struct Part {
     /// Name in specs: `optimizer = "xwi"`, `transport = "s-perc"`.
     pub name: &'static str,
-    /// Description in one line, to be read before and after "over".
+    /// One-line description; a pair's description is the optimizer's, "over", and the transport's.
     pub about: &'static str,
     /// Paper and section.
     pub paper: &'static str,
-    /// Its own parameters. One that both parts have must have the same unit and default: both read
-    /// the one value of the spec.
+    /// Parameters. If an optimizer and a transport have a parameter of the same name, its unit and default must be the
+    /// same: both read the one value in the spec.
     pub params: &'static [Param],
     /// Of an optimizer: the allocation that its targets converge to, if the transport follows them; [`Goal::Own`] means the
     /// transport's own goal. Of a transport of weights: [`Goal::MaxMin`] if it shares links by weight, [`Goal::Own`] if its
     /// allocation is unspecified. Of a transport of rates: [`Goal::Any`] if it sends at the target rates.
     pub goal: Goal,
-    /// Tolerance to which it converges, and the time, RTTs.
+    /// Tolerance within which the targets or rates converge, and the time for that, RTTs.
     pub settles: Settles,
 }
 

@@ -8,58 +8,60 @@ use subak_core::{InputError, Network, Ns, SubflowId, Utility};
 
 /// An optimizer: targets at the source, a price at the link.
 pub trait Optimizer: Clone + Debug + Send + 'static {
-    /// Name, parameters, source.
+    /// Name, parameters, paper and goal.
     const PART: Part;
-    /// Its output: target weights or target rates.
+    /// Kind of the targets: weights or rates.
     type Wish: Wish;
     /// Data from a source for the links of the path, in each data packet.
     type Note: Copy + Default + Debug + Send;
-    /// Its sender's side.
+    /// State machine at the sender of a flow.
     type Source: OptimizerSource<Self>;
     /// A link's price.
     type Price: Price<Self::Note>;
-    /// Processor time of its prices at a packet-hop, in DCTCP's packet-hops, for an estimate before a run.
+    /// Processor time of the prices per packet and hop, as a multiple of DCTCP's, to estimate a run's duration before
+    /// it starts.
     const PER_HOP: f64 = 0.1;
 
-    /// The utilities of `all` under which rates come near the optimum over `transport`; [`Utilities::NONE`] where they never
-    /// converge. Measured in crates/packet/tests/it/table.rs.
+    /// The utilities of `all` for which rates converge to the optimum over `transport`; [`Utilities::NONE`] if there
+    /// are none. Measured in crates/packet/tests/it/table.rs.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         let _ = transport;
         all
     }
-    /// Time between two updates of a link's price, ns, where links have prices, in a network whose longest base RTT is `rtt_ns`.
+    /// Time between two updates of a link's price, ns, in a network whose longest base RTT is `rtt_ns`. `None`: there
+    /// are no prices.
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
         let _ = rtt_ns;
         None
     }
-    /// Warnings of a network for which its parameters are unsuitable.
+    /// Warnings if the parameters do not suit the network.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let rtt_ns = around.ports.first().map_or(0, |port| port.rtt_ns);
         let interval_ns = self.interval_ns(rtt_ns);
         interval_ns.and_then(|ns| Doubt::of_price_interval(around, ns)).into_iter().collect()
     }
-    /// The optimizer with `params`.
+    /// Creates the optimizer with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// The same over a transport that is `by` times slower: see [`super::Transport::SLOWDOWN`].
+    /// The optimizer for a transport that converges `by` times slower: see [`super::Transport::SLOWDOWN`].
     #[must_use]
     fn slowed(self, by: f64) -> Self {
         let _ = by;
         self
     }
-    /// Share of the transport's capacity for data that it allocates.
+    /// Fraction of the transport's capacity for data that the optimizer allocates.
     fn share(&self) -> f64 {
         1.0
     }
-    /// Whether it is centralized, with a controller to which sources announce their flows.
+    /// Whether the optimizer is centralized: sources announce their flows to a controller.
     fn is_central(&self) -> bool {
         false
     }
-    /// Its central machine, for a network with these links; called if [`Optimizer::is_central`].
+    /// State machine of the controller for `network`; called only if [`Optimizer::is_central`].
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Self::Wish>>> {
         let _ = network;
         None
     }
-    /// The sender's side of `flow`.
+    /// The sender of `flow`.
     fn source(&self, flow: &FlowInfo) -> Self::Source;
     /// The price of a link.
     fn price(&self, port: &Port) -> Self::Price;
@@ -68,35 +70,36 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
 /// Content of an ACK for an optimizer.
 #[derive(Debug, Clone, Copy)]
 pub struct Feedback {
-    /// Now, ns.
+    /// Present time, ns.
     pub now_ns: Ns,
     /// Sum of the prices of the path's links.
     pub path_price: f64,
     /// Number of the path's links.
     pub path_len: u8,
-    /// The subflow's rate, bit/s, where the transport knows it.
+    /// The subflow's rate, bit/s; `None` if the transport does not know it.
     pub rate_bps: Option<f64>,
-    /// RTT of the packet, ns.
+    /// RTT of the ACKed packet, ns.
     pub rtt_ns: Ns,
-    /// Unacknowledged bytes of the flow; `u64::MAX` for an unlimited flow.
+    /// Bytes of the flow without an ACK; `u64::MAX` for an unlimited flow.
     pub remaining_bytes: u64,
 }
 
-/// The sender's side of an optimizer.
+/// The optimizer's state machine at the sender of a flow.
 pub trait OptimizerSource<O: Optimizer>: Send {
-    /// The flow starts.
+    /// Handles the start of the flow.
     fn on_start(&mut self, now_ns: Ns) {
         let _ = now_ns;
     }
     /// Target weight or rate of subflow `k` now.
     fn wish(&self, k: SubflowId) -> O::Wish;
-    /// Sets the flow's weight, and with it the utility.
+    /// Sets the flow's weight and utility.
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
     /// Sets the controller's target for subflow `k`.
     fn on_wish(&mut self, k: SubflowId, wish: O::Wish) {
         let _ = (k, wish);
     }
-    /// Updates `flow`, the state at the start or the latest new weight or path, before the source sends it to the controller.
+    /// Updates `flow` before the source sends it to the controller. `flow` has its state at the start, with the latest
+    /// weight, utility and paths.
     fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
         let _ = (now_ns, flow);
     }
@@ -105,29 +108,31 @@ pub trait OptimizerSource<O: Optimizer>: Send {
         let _ = k;
         O::Note::default()
     }
-    /// Feedback for subflow `k`.
+    /// Handles feedback for subflow `k`.
     fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         let _ = (k, feedback);
     }
 }
 
-/// A link's price.
+/// State machine of a link's price. `N`: data that packets carry from sources.
 pub trait Price<N>: Send {
     /// Time of the first price update, ns; `None`: never.
     fn first_update_ns(&self) -> Option<Ns> {
         None
     }
-    /// The price now.
+    /// The present price.
     fn now(&self) -> f64;
-    /// A packet arrives at the queue, a data packet with its note.
+    /// Handles the arrival of a packet at the queue. `note` is the data from its source; `None` if it is no data
+    /// packet.
     fn on_enqueue(&mut self, now_ns: Ns, bytes: u32, note: Option<&N>) {
         let _ = (now_ns, bytes, note);
     }
-    /// A packet leaves onto the link, of those that share the capacity for data.
+    /// Handles the departure of a packet onto the link. If the transport reserves capacity for control packets and
+    /// ACKs, it is called for data packets only.
     fn on_dequeue(&mut self, now_ns: Ns, bytes: u32) {
         let _ = (now_ns, bytes);
     }
-    /// Updates the price; returns the time of the next update, ns. The port's capacity is that for data.
+    /// Updates the price; returns the time of the next update, ns. `port` has the capacity for data.
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let _ = port;
         now_ns + 1

@@ -1,4 +1,4 @@
-//! Transports: their parts at sender, links and receiver.
+//! Transports: their state machines at the sender, the links and the receiver.
 
 use super::{Optimizer, Over, Part, Wish};
 use std::fmt::Debug;
@@ -8,43 +8,44 @@ use subak_core::scheme::{
 };
 use subak_core::{FlowId, InputError, Network, Ns, SubflowId};
 
-/// A transport: its subflows' rates converge to those of their targets, which may change at any time.
+/// A transport: the rates of subflows converge to the allocation that their targets require. Targets may change at any
+/// time.
 pub trait Transport: Clone + Debug + Send + Sized + 'static {
-    /// Name, parameters, source.
+    /// Name, parameters, paper and goal.
     const PART: Part;
     /// Whether links assign rates in packets of their own, or sources react to measurements.
     const KIND: SchemeKind = SchemeKind::Reactive;
-    /// Factor by which it converges slower than Swift, to which the intervals of optimizers are sized.
+    /// Convergence time in multiples of NUMFabric's Swift, for which the intervals of optimizers are sized.
     const SLOWDOWN: f64 = 1.0;
-    /// Processor time of a packet-hop, in DCTCP's, for an estimate before a run.
+    /// Processor time per packet and hop, as a multiple of DCTCP's, to estimate a run's duration before it starts.
     const PER_HOP: f64 = 1.3;
-    /// Its input: target weights or target rates.
+    /// Kind of the targets: weights or rates.
     type Wish: Wish;
-    /// Its part of the header.
+    /// The transport's header of a data packet.
     type Header: Copy + Default + Debug + Send;
-    /// Its control messages.
+    /// Control messages of the transport.
     type Ctl: Clone + Debug + Send;
-    /// Its queue.
+    /// Output queue of a link.
     type Queue<O: Optimizer<Wish = Self::Wish>>: Queue<Over<O, Self>>;
-    /// Its sender's side.
+    /// State machine at the sender of a flow.
     type Source: TransportSource<Self>;
-    /// Its part of a hop.
+    /// State machine at a link.
     type Hop: TransportHop<Self>;
-    /// Its receiver's side.
+    /// State machine at the receiver of a flow.
     type Sink: TransportSink<Self>;
 
-    /// Warnings of a network for which its parameters are unsuitable.
+    /// Warnings if the parameters do not suit the network.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let _ = around;
         Vec::new()
     }
-    /// The transport with `params`.
+    /// Creates the transport with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// Rules of lossless switches; `None` if switches drop.
+    /// Priority flow control of lossless switches; `None` if switches drop packets.
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// Bytes that its header adds to a full packet of the network, and to an ACK.
+    /// Bytes that the header adds to a full-size data packet, and to an ACK.
     fn headers(&self) -> Headers {
         Headers::default()
     }
@@ -52,11 +53,12 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }
-    /// Whether it recovers from lost control messages and from failed links.
+    /// Whether rates converge again after control messages were lost or links failed.
     fn recovers(&self) -> bool {
         true
     }
-    /// Share of a link for data, where control packets and ACKs have the rest; `None` where all packets share the capacity.
+    /// Fraction of a link for data, if control packets and ACKs have the rest; `None` if all packets share the
+    /// capacity.
     fn data_share(&self) -> Option<f64> {
         None
     }
@@ -68,62 +70,62 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     fn hop(&self, port: &Port) -> Self::Hop;
     /// The receiver of `flow`.
     fn sink(&self, flow: &FlowInfo) -> Self::Sink;
-    /// The central machine of `network`, for transports that have one.
+    /// State machine of the controller of `network`; `None` if the transport has none.
     fn controller<S: Scheme<Ctl: Carries<Self::Ctl>>>(&self, network: &Network) -> Option<Box<dyn Controller<S>>> {
         let _ = network;
         None
     }
 }
 
-/// The sender's side of a transport. As [`subak_core::scheme::Source`], with a target for each subflow. Its timers are below
-/// [`super::CENTRE_TIMER`].
+/// A transport's state machine at a sender: the hooks of [`subak_core::scheme::Source`], and a target for each subflow.
+/// Its timer numbers are below [`super::CENTRE_TIMER`].
 pub trait TransportSource<F: Transport>: Send {
-    /// The flow starts. Every subflow has a target already.
+    /// Handles the start of the flow. Every subflow already has a target.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>);
     /// Sets the target of subflow `k`.
     fn wish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, wish: F::Wish);
-    /// The rate of subflow `k` as far as it is known, bit/s on the wire.
+    /// Rate of subflow `k`, bit/s on the wire; `None` if it is not known.
     fn rate_bps(&self, k: SubflowId) -> Option<f64>;
     /// The header of a data packet of subflow `k`, of `bytes` on the wire.
     fn header(&mut self, k: SubflowId, bytes: u32) -> F::Header {
         let _ = (k, bytes);
         F::Header::default()
     }
-    /// An acknowledgement arrived.
+    /// Handles an ACK.
     fn on_ack<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &F::Header) {
         let _ = (io, ack, header);
     }
-    /// A control message arrived.
+    /// Handles a control message.
     fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, message: F::Ctl) {
         let _ = (io, k, message);
     }
-    /// A timer is due.
+    /// Handles an expired timer.
     fn on_timer<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }
-    /// Segments were lost.
+    /// Handles segments that were marked lost.
     fn on_loss<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, loss: &Loss) {
         let _ = (io, loss);
     }
-    /// Subflow `k` is about to leave its path: messages sent now still use it.
+    /// Called before subflow `k` leaves its path: messages sent now still use the old path.
     fn on_leave<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId) {
         let _ = (io, k);
     }
-    /// A message returned by a path that subflow `k` has left. The reply uses that path again.
+    /// Handles a message that returned over a path that subflow `k` has left. A reply uses the old path again.
     fn on_left<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, message: F::Ctl, bytes: u32) {
         let _ = (io, k, message, bytes);
     }
-    /// Subflow `k` has another path from now on.
+    /// Called after subflow `k` changed to `path`.
     fn on_reroute<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
         let _ = (io, k, path);
     }
-    /// The flow has ended.
+    /// Handles the end of the flow.
     fn on_finish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
 }
 
-/// A data packet or acknowledgement at a hop, as a transport sees it.
+/// A data packet or an ACK at a hop: the fields that a transport may read or write.
 #[derive(Debug)]
 pub struct Passing<'a, H> {
     /// Number of the flow.
@@ -134,7 +136,7 @@ pub struct Passing<'a, H> {
     pub kind: PacketKind,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// Its queueing delay at this hop, ns; 0 on arrival.
+    /// Queueing delay of the packet at this hop, ns; 0 on arrival.
     pub wait_ns: Ns,
     /// ECN mark.
     pub ecn: &'a mut bool,
@@ -142,29 +144,29 @@ pub struct Passing<'a, H> {
     pub header: &'a mut H,
 }
 
-/// A transport's part of a hop. Its timers are below [`super::PRICE_TIMER`].
+/// A transport's state machine at a link. Its timer numbers are below [`super::PRICE_TIMER`].
 pub trait TransportHop<F: Transport>: Send {
-    /// The network starts.
+    /// Handles the start of the simulation.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
-    /// The link has another capacity from now on: `port` has the new one.
+    /// Handles a change of the link's capacity; `port` has the new one.
     fn on_capacity(&mut self, port: &Port) {
         let _ = port;
     }
-    /// As [`Hop::on_topology`](subak_core::scheme::Hop::on_topology).
+    /// Handles a failure or recovery in the network: see [`Hop::on_topology`](subak_core::scheme::Hop::on_topology).
     fn on_topology(&mut self, port: &Port) {
         let _ = port;
     }
-    /// A data packet or acknowledgement is about to enter the output queue.
+    /// Handles a data packet or ACK before it enters the output queue.
     fn on_enqueue<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, packet: Passing<F::Header>, port: &Port) {
         let _ = (io, packet, port);
     }
-    /// A data packet or acknowledgement is leaving the queue onto the link.
+    /// Handles a data packet or ACK that leaves the queue onto the link.
     fn on_dequeue<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, packet: Passing<F::Header>, port: &Port) {
         let _ = (io, packet, port);
     }
-    /// A control message passes.
+    /// Handles a control message that crosses the link.
     fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(
         &mut self,
         io: &mut Io<S>,
@@ -174,13 +176,13 @@ pub trait TransportHop<F: Transport>: Send {
     ) {
         let _ = (io, message, visit, port);
     }
-    /// A timer is due.
+    /// Handles an expired timer.
     fn on_timer<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
         let _ = (io, timer, port);
     }
 }
 
-/// A data packet that arrived, as a transport sees it.
+/// A data packet at its receiver: the fields that a transport may read.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived<H> {
     /// Number of the subflow.
@@ -191,13 +193,13 @@ pub struct Arrived<H> {
     pub bytes: u32,
     /// Whether it has an ECN mark.
     pub ecn: bool,
-    /// Departure from its source.
+    /// Time of the packet's departure from its source, ns.
     pub sent_ns: Ns,
     /// The transport's part of the header.
     pub header: H,
 }
 
-/// A transport's part of a receiver.
+/// A transport's state machine at a receiver.
 pub trait TransportSink<F: Transport>: Send {
     /// Handles a data packet: returns the header of its ACK, or withholds the ACK.
     fn on_data<S: Scheme<Ctl: Carries<F::Ctl>>>(
@@ -208,11 +210,11 @@ pub trait TransportSink<F: Transport>: Send {
         let _ = io;
         Reply::Ack(packet.header)
     }
-    /// A control message arrived.
+    /// Handles a control message.
     fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, message: F::Ctl, bytes: u32) {
         let _ = (io, k, message, bytes);
     }
-    /// A timer is due.
+    /// Handles an expired timer.
     fn on_timer<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }

@@ -17,7 +17,7 @@ const POWER_BITS: u32 = 30;
 /// Fractional bits of a weight in table look-ups.
 const WEIGHT_BITS: i32 = 32;
 
-/// Computation of b = (C - SumE) / NumB.
+/// Method by which a link computes its bottleneck rate b = (C - SumE) / NumB.
 #[derive(Debug, Clone, Default)]
 pub enum PercDivision {
     /// Floating-point division.
@@ -40,7 +40,8 @@ impl Tables {
     /// Tables of at most `budget_bytes` in total (at least about 100 bytes).
     pub fn within(budget_bytes: usize) -> Self {
         let entries = (budget_bytes / 4).max(6);
-        // A quotient has the errors of two logarithms and one power: the table of powers gets the larger half.
+        // A quotient has the errors of two logarithms and of one power. At different sizes, the table of powers is the
+        // larger one.
         let power_index_bits = (entries * 4 / 5).ilog2();
         let log_index_bits = (entries - (1 << power_index_bits)).max(2).ilog2().min(power_index_bits);
         let middle = |k: usize, bits: u32| (k as f64 + 0.5) / f64::from(1u32 << bits);
@@ -77,13 +78,14 @@ impl Tables {
         (self.log_index_bits, self.power_index_bits, &self.logs, &self.powers)
     }
 
-    /// Approximate `x` / `y`, rounded to an integer, for positive integers below 2^47, as computed in the kernel.
+    /// Approximate `x` / `y`, rounded to an integer, for positive integers below 2^47, as in the eBPF program.
     pub fn quotient(&self, x: u64, y: u64) -> u64 {
         let log = self.log2(x) - self.log2(y);
         let (whole, fraction) = (log >> LOG_BITS, log & ((1 << LOG_BITS) - 1));
         let index = (fraction >> (LOG_BITS - self.power_index_bits)) as usize;
         let power = u64::from(self.powers[index]);
-        // An entry has 31 bits: larger shifts lose nothing, or leave nothing.
+        // An entry has 31 bits: every right shift by 40 or more gives 0, and these operands need no left shift above
+        // 32.
         let shift = (POWER_BITS as i64 - whole).clamp(-32, 40);
         if shift <= 0 { power << -shift } else { (power + (1 << (shift - 1))) >> shift }
     }

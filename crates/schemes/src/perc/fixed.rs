@@ -38,11 +38,11 @@ impl RateUnit {
         let (_, exponent) = libm::frexp(capacity_bps);
         RateUnit((exponent - 27).clamp(-64, 64) as i8)
     }
-    /// The rate in units, rounded to the nearest.
+    /// Converts a rate in bit/s to units, rounded to the nearest.
     pub fn rate(self, bps: f64) -> u32 {
         libm::ldexp(bps, -i32::from(self.0)).round().clamp(0.0, f64::from(NO_LIMIT)) as u32
     }
-    /// A rate in bit/s.
+    /// Converts a rate in units to bit/s; infinite for [`NO_LIMIT`].
     pub fn bps(self, rate: u32) -> f64 {
         if rate >= NO_LIMIT { f64::INFINITY } else { libm::ldexp(f64::from(rate), self.0.into()) }
     }
@@ -55,13 +55,13 @@ impl RateUnit {
 /// Fields of a control packet for one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixedEntry {
-    /// Allocation.
+    /// Allocation, rate units per unit of weight.
     pub a: u32,
-    /// Bottleneck rate.
+    /// Bottleneck rate, rate units per unit of weight.
     pub b: u32,
     /// Whether the flow is bottlenecked at this link (s = B).
     pub bottlenecked: bool,
-    /// The ignore bit.
+    /// The ignore bit: whether other links must ignore `b`.
     pub ignored: bool,
     /// The link's round in which the packet was last counted; 0 if it has not been.
     pub round_number: u8,
@@ -72,24 +72,24 @@ impl FixedEntry {
     pub const NEW: FixedEntry = FixedEntry { a: 0, b: 0, bottlenecked: false, ignored: true, round_number: 0 };
 }
 
-/// The fields of a packet that links read and write.
+/// Fields of a control packet that links read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// Weight of the flow on this trip.
+    /// Weight of the flow on the packet's present trip.
     pub weight: u32,
-    /// Weight of the flow on the previous trip.
+    /// Weight of the flow on the packet's previous trip.
     pub was: u32,
-    /// Whether it is the flow's first packet.
+    /// Whether this is the flow's first control packet.
     pub first: bool,
-    /// Whether the flow is leaving.
+    /// Whether this is the flow's teardown.
     pub fin: bool,
-    /// Tx_ctrl, us.
+    /// Tx_ctrl, us: minimum interval between two control packets of the flow.
     pub tx_us: u32,
-    /// The flow's period, us.
+    /// The flow's period, us: the larger of its last RTT and Tx_ctrl.
     pub period_us: u32,
-    /// Longest `round` of a link on the path, us.
+    /// Longest round (time between two resets of MaxE) of a link on the path, us.
     pub round_us: u32,
-    /// Rate of the virtual link, b\[l0\].
+    /// b\[l0\]: rate of the virtual link that stands for the flow's demand, rate units per unit of weight.
     pub own: u32,
     /// Number of links of the path.
     pub hops: u8,
@@ -102,11 +102,11 @@ pub struct Fixed {
 pub struct PercLinkSettings {
     /// Capacity for data: see [`RateUnit::capacity`].
     pub capacity: u64,
-    /// Time of one control packet at the control rate of one direction, ns; 0 for no limit.
+    /// Transmission time of a control packet at the control capacity of one direction, ns; 0 for no limit.
     pub packet_ns: u64,
-    /// MaxRound, ns; 0 if `round` is constant.
+    /// MaxRound, ns: time after which a round that is too long is halved; 0 if rounds have a constant length.
     pub patience_ns: u64,
-    /// Largest delay of a control packet beyond its period, ns.
+    /// Largest delay of a control packet in addition to its period, ns.
     pub wait_ns: u64,
     /// Relative tolerance within which rates count as equal, with 32 fractional bits.
     pub tie: u32,
@@ -121,19 +121,19 @@ pub struct PercLinkSettings {
 /// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixedLink {
-    /// SumE, in units of rate times weight.
+    /// SumE, allocations of the flows bottlenecked at other links: rate units times weight units.
     pub sum_e: i64,
-    /// SumE', in units of rate times weight.
+    /// SumE': SumE of the flows with a packet in this round (s-PERC*).
     pub shadow_sum_e: i64,
-    /// NumB, in units of weight.
+    /// NumB, weights of the flows bottlenecked here: weight units.
     pub num_b: i64,
-    /// NumB', in units of weight.
+    /// NumB': NumB of the flows with a packet in this round (s-PERC*).
     pub shadow_num_b: i64,
-    /// MaxE.
+    /// MaxE: largest allocation of a flow bottlenecked at another link, in this round and the previous one.
     pub max_e: u32,
-    /// MaxE'.
+    /// MaxE': the same in this round alone.
     pub max_e_next: u32,
-    /// roundNumber.
+    /// Number of the round, from 1 to [`ROUND_NUMBERS`].
     pub round_number: u32,
     /// N, the number of flows.
     pub flows: u32,
@@ -156,7 +156,8 @@ impl FixedLink {
         FixedLink { round_number: 1, round_ns, began_ns, since_ns: began_ns, ..FixedLink::default() }
     }
 
-    /// Updates a packet at its `hop`-th link; on the reverse path only if links update packets in both directions.
+    /// Updates a control packet at the `hop`-th link of its path. Call it on the reverse path only if links update
+    /// control packets in both directions.
     pub fn pass(
         &mut self,
         set: &PercLinkSettings,
@@ -181,7 +182,8 @@ impl FixedLink {
         self.update(set, tables, packet, hop);
     }
 
-    /// Ends the rounds up to `now_ns`. After two of them the state is clear, so that more make no difference.
+    /// Ends the rounds up to `now_ns`. Two of them clear all that rounds reset, so that further ones make no
+    /// difference.
     fn turn(&mut self, set: &PercLinkSettings, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.began_ns);
         if passed_ns < self.round_ns {
@@ -200,7 +202,7 @@ impl FixedLink {
         self.round_number = ((u64::from(self.round_number) + rounds - 1) % ROUND_NUMBERS) as u32 + 1;
     }
 
-    /// Computes Tx_ctrl, and counts flows if rounds do not.
+    /// Computes Tx_ctrl. In s-PERC, also counts flows by their first and last packets; in s-PERC*, rounds count flows.
     fn count(&mut self, set: &PercLinkSettings, packet: &mut Fixed) {
         if packet.first && !set.robust {
             self.flows = self.flows.saturating_add(1);
@@ -211,8 +213,8 @@ impl FixedLink {
         }
     }
 
-    /// Records a packet with period `period_ns`: see [`super::Round`]. Here the largest delay is a setting, not a
-    /// fraction of the period.
+    /// Adjusts the length of rounds to `period_ns`, the period that a control packet carries, as [`super::Round`] does.
+    /// Here the maximum queueing delay is a setting of the link, not a fraction of the period.
     fn saw(&mut self, set: &PercLinkSettings, period_ns: u64, now_ns: u64) {
         if set.patience_ns == 0 {
             return;
@@ -242,7 +244,7 @@ impl FixedLink {
         }
     }
 
-    /// Algorithms 6 and 8.
+    /// Algorithm 6 (s-PERC) or 8 (s-PERC*) of the PERC thesis.
     fn update(&mut self, set: &PercLinkSettings, tables: Option<&Tables>, packet: &mut Fixed, hop: u8) {
         let (old, weight) = (packet.links[usize::from(hop)], i64::from(packet.weight));
         let held = share(old.a, packet.weight);
@@ -299,7 +301,7 @@ impl PercLinkSettings {
     }
 }
 
-/// Line 9: the smallest rate that any other link propagates, or the flow's demand.
+/// The smallest rate that any other link propagates, or the flow's demand (PERC thesis, Algorithms 6 and 8, line 9).
 fn limit_rate(packet: &Fixed, hop: u8, robust: bool) -> u32 {
     let mut least = if robust { packet.own.min(NO_LIMIT) } else { NO_LIMIT };
     for (k, link) in packet.links.iter().enumerate() {

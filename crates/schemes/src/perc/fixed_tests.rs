@@ -60,7 +60,7 @@ fn water(capacities: &[f64], flows: &[(f64, Vec<usize>)]) -> Vec<f64> {
 
 proptest! {
     /// One update of a link in any state. The error of b is at most that of the tables plus half a unit. A flow is
-    /// classified differently only if its rates tie.
+    /// classified differently only if b and e are nearly equal.
     #[test]
     fn an_update_is_the_floats_but_for_what_tables_lose(
         kb in prop::sample::select(vec![0usize, 13, 52, 340]), robust: bool,

@@ -1,4 +1,4 @@
-//! The family's link: calls the rule, counts flows to limit control packets, and runs the timer of `round`.
+//! Link of the PERC schemes: calls the rule, counts flows to limit control packets, and runs the timer of rounds.
 
 use super::{Perc, PercMessage, PercSettings, Rule};
 use subak_core::rng::mix;
@@ -19,7 +19,7 @@ pub struct PercHop<R: Rule> {
     control_bytes: u32,
     /// Number of flows over this link.
     flows: u32,
-    /// Number of resets of its flow state.
+    /// Number of times that the link has reset its flow state.
     count: u32,
     round: Option<Round>,
 }
@@ -46,8 +46,8 @@ impl<R: Rule> PercHop<R> {
         &self.link
     }
 
-    /// Tx_ctrl of this link (section 4.1): interval of a flow's control packets at which all flows together use the
-    /// link's control capacity, ns.
+    /// Tx_ctrl of this link (PERC thesis, section 4.1), ns: interval of a flow's control packets at which all flows
+    /// together use the link's control capacity.
     fn tx_ns(&self) -> Ns {
         if self.control_bps == 0.0 {
             return 0;
@@ -152,17 +152,17 @@ fn wait_ns(port: &Port) -> Ns {
     if port.mtu_bytes == 0 { Ns::MAX } else { (100.0 * packet_ns) as Ns }
 }
 
-/// Time between two resets at a link.
+/// Time between two resets of MaxE at a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
     ns: Ns,
-    /// State of the adjustment; `None` for a constant time.
+    /// State of the adjustment; `None` if the time is constant.
     adjust: Option<Adjust>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Adjust {
-    /// MaxRound, ns: ten times the network's largest RTT.
+    /// MaxRound, ns: time after which a round that is too long is halved; ten times the network's largest RTT.
     patience_ns: Ns,
     /// Largest delay of a control packet beyond its latest RTT, ns; a quarter of that RTT if it is less.
     wait_ns: Ns,
@@ -183,13 +183,13 @@ impl Round {
         Round { ns, adjust: Some(Adjust { patience_ns: 10 * rtt_ns, wait_ns, longest_ns: 0, since_ns: 0 }) }
     }
 
-    /// Present time between two resets, ns.
+    /// Present time between two resets of MaxE, ns.
     pub fn ns(&self) -> Ns {
         self.ns
     }
 
-    /// Records a packet with period `period_ns`. Doubles `round` immediately if it is too short for the period.
-    /// Halves it if half of it sufficed for all packets during MaxRound.
+    /// Adjusts the time after a packet with period `period_ns`. Doubles it immediately if it is too short for the
+    /// period. Halves it if half of it was enough for all packets during MaxRound.
     fn saw(&mut self, period_ns: Ns, now_ns: Ns) {
         let Some(adjust) = &mut self.adjust else { return };
         adjust.longest_ns = adjust.longest_ns.max(period_ns);
@@ -264,7 +264,7 @@ mod tests {
         for flow in 1..100 {
             pass(&mut hop, flow, true, false);
         }
-        // 100 flows of 64 bytes every Tx_ctrl: half of 4% of 10 Gb/s for this direction.
+        // 100 packets of 64 bytes every Tx_ctrl use half of 4% of 10 Gb/s, the control capacity of one direction.
         let tx_ns = pass(&mut hop, 0, false, false).tx_ns;
         assert_eq!(tx_ns, 256_000);
         assert_eq!(100.0 * 512.0 / (tx_ns as f64 / 1e9), 0.2e9);

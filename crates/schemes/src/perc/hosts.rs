@@ -1,4 +1,5 @@
-//! s-PERC and s-PERC* on real hosts: settings of the kernel's links, and the simulator's sources between datagrams.
+//! s-PERC and s-PERC* on real hosts: settings of the links in the kernel, and the simulator's sources, over UDP
+//! datagrams.
 
 use super::division::Tables;
 use super::fixed::{Fixed, FixedEntry, MOST_HOPS, PercLinkSettings, RateUnit, WEIGHT_BITS};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use subak_core::scheme::{Ack, Effect, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
 use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
-/// Schemes of the family that hosts run.
+/// PERC schemes that hosts support.
 pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
 /// Range of weights on hosts. Below it, rates per unit of weight overflow; above it, the sum of weights at a link.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
@@ -25,7 +26,7 @@ const LATE_RTTS: Ns = 4;
 /// count the flow twice permanently.
 const LOST_NS: Ns = 1_000_000_000;
 
-/// A network of hosts that share by s-PERC or s-PERC*.
+/// A network of hosts whose flows share links by s-PERC or s-PERC*.
 #[derive(Debug, Clone)]
 pub struct PercHosts {
     member: Member,
@@ -43,7 +44,7 @@ enum Member {
     Robust(Robust),
 }
 
-/// An error for schemes that hosts do not support, and for parameters that they do not support.
+/// Refuses schemes and parameters that hosts do not support.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError> {
     if !SCHEMES.contains(&scheme) {
         let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
@@ -65,7 +66,7 @@ pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError
     Ok(())
 }
 
-/// An error for weights that packets cannot carry.
+/// Refuses weights that packets cannot carry.
 pub fn check_weight(weight: f64) -> Result<(), InputError> {
     if WEIGHTS.contains(&weight) {
         return Ok(());
@@ -75,9 +76,9 @@ pub fn check_weight(weight: f64) -> Result<(), InputError> {
 }
 
 impl PercHosts {
-    /// Settings of `scheme` with a spec's parameters. A time in the spec is the hosts' time times `scale`. `rtt_ns`:
-    /// largest base RTT between hosts; `most_bps`: largest rate of a link; `packet_bytes`: size of a full packet on
-    /// the wire.
+    /// Settings of `scheme` with a spec's parameters. Times in the spec are divided by `scale` to obtain the hosts'
+    /// times. `rtt_ns`: largest base RTT between hosts; `most_bps`: largest rate of a link; `packet_bytes`: size of a
+    /// full packet on the wire.
     pub fn new(
         scheme: &str,
         params: &Map<String, Value>,
@@ -180,7 +181,7 @@ impl PercHosts {
     }
 }
 
-/// A flow, as its host knows it.
+/// Description of a flow for its sender.
 #[derive(Debug, Clone, Copy)]
 pub struct HostFlow {
     /// Flow number in its packets.
@@ -189,13 +190,13 @@ pub struct HostFlow {
     pub weight: f64,
     /// Payload, bytes; `None` for an unlimited flow.
     pub size_bytes: Option<u64>,
-    /// Payload of a full packet.
+    /// Payload of a full packet, bytes.
     pub mss_bytes: u32,
-    /// Path, with the hosts' rates and times.
+    /// Path of the flow, with rates and times of the hosts' network.
     pub path: PathInfo,
 }
 
-/// Action of a host for a flow.
+/// Action that a sender requests of its host.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Do {
     /// Send this datagram to the receiver.
@@ -220,7 +221,7 @@ impl PercSender {
     pub fn start(&mut self, now_ns: Ns) -> Vec<Do> {
         self.0.drive(now_ns, What::Start)
     }
-    /// Handles a datagram that has returned.
+    /// Handles a control datagram that returned from the receiver.
     pub fn hear(&mut self, now_ns: Ns, datagram: &PercDatagram) -> Vec<Do> {
         self.0.drive(now_ns, What::Hear(datagram))
     }
@@ -228,11 +229,11 @@ impl PercSender {
     pub fn wake(&mut self, now_ns: Ns, timer: u32) -> Vec<Do> {
         self.0.drive(now_ns, What::Wake(timer))
     }
-    /// Sets the payload that is not ACKed, and the part of it in flight, bytes.
+    /// Sets the payload without ACK, and the part of it in flight, bytes.
     pub fn tell_left(&mut self, remaining_bytes: u64, in_flight_bytes: u64) {
         self.0.drive(0, What::Left(remaining_bytes, in_flight_bytes));
     }
-    /// Sets the flow's weight: see [`check_weight`].
+    /// Sets the flow's weight, within the range that [`check_weight`] accepts.
     pub fn weigh(&mut self, now_ns: Ns, weight: f64) -> Vec<Do> {
         self.0.drive(now_ns, What::Weigh(weight.clamp(*WEIGHTS.start(), *WEIGHTS.end())))
     }
@@ -262,7 +263,7 @@ struct Common {
     path: PathInfo,
 }
 
-/// Rules whose packets have a format on the wire.
+/// A rule whose packets hosts can send.
 trait Wired: Rule {
     fn entries(fields: &Self::Fields, unit: RateUnit) -> ([FixedEntry; MOST_HOPS], u32);
     fn fields(packet: &Fixed, unit: RateUnit) -> Self::Fields;

@@ -10,9 +10,9 @@
 //!
 //! - `N`, the number of flows at a link, counts one direction, and each direction gets half of the capacity for
 //!   control packets. A packet returns over the reverse link, which does not know the flow.
-//! - Flows have different RTTs. A packet therefore carries its flow's period, the larger of its last RTT and Tx_ctrl,
-//!   and `round` follows the longest period of a link's own flows. It exceeds that by the time that a control packet
-//!   may wait for data packets, and is halved if it is still larger afterwards.
+//! - Flows have different RTTs. A packet therefore carries its flow's period, the larger of its last RTT and Tx_ctrl
+//!   (minimum interval between two control packets of a flow). `round` is at least the longest period of a link's own
+//!   flows plus the time that a control packet may wait for data packets. It is halved while it is longer than needed.
 //! - If a member does not recover from lost packets, links reset their flow state when routing notices a failure or a
 //!   recovery, and when the link recovers. Otherwise flows of lost packets would be counted forever. For each link, a
 //!   packet carries the reset count at which its flow was counted. If that is outdated, the link counts the flow again.
@@ -59,14 +59,14 @@ pub const MIN_CONTROL_BYTES: u32 = 64;
 /// Bytes of Ethernet header and checksum around a control packet's content.
 pub const FRAMING_BYTES: u32 = 18;
 
-/// One update of a control packet at a link, as in the thesis' figures.
+/// Result of one update of a control packet at a link, as the thesis' figures show it. Rates are per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureUpdate {
-    /// Limit rate: the smallest rate that another link allows the flow.
+    /// Limit rate: the smallest rate that another link allows the flow, bit/s.
     pub e: f64,
-    /// Bottleneck rate of this link.
+    /// Bottleneck rate of this link, bit/s.
     pub b: f64,
-    /// Allocation.
+    /// Allocation, bit/s.
     pub a: f64,
     /// Whether the flow is bottlenecked here (state B; otherwise E).
     pub bottlenecked: bool,
@@ -74,23 +74,23 @@ pub struct FigureUpdate {
     pub ignored: bool,
 }
 
-/// Update rule of one member of the family. All rates in packets and at links are per unit of weight.
+/// Update rule of a PERC scheme. All rates in packets and at links are per unit of weight.
 pub trait Rule: Clone + Debug + Send + 'static {
-    /// Metadata of the member.
+    /// Name, parameters and goal of the scheme.
     const INFO: Info;
-    /// Whether links run the timer of `round`.
+    /// Whether links run a timer that ends rounds.
     const ROUNDS: bool;
     /// Whether links remove flows whose packet was lost, so that the source may restart them safely.
     const RECOVERS: bool;
-    /// Whether [`Rule::content_bytes`] includes the virtual link. If not, the packet of a flow with a demand is sized
-    /// as for one more link.
+    /// Whether [`Rule::content_bytes`] includes the virtual link for the flow's demand. If not, the packet of a flow
+    /// with a demand is sized as for one more link.
     const NAMES_OWN_LINK: bool = false;
     /// Fields of a control packet that links read and write.
     type Fields: Clone + Debug + Send;
     /// State of a link.
     type Link: Send;
 
-    /// Creates the member with `params`.
+    /// Creates the rule with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
     /// Fields of a new flow over `hops` links.
     fn fields(&self, hops: u16) -> Self::Fields;
@@ -116,11 +116,12 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {
         let _ = (fields, hop);
     }
-    /// Ends a round of the link.
+    /// Ends a round of the link, after which MaxE is reset.
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
     }
-    /// Sets the flow's demand, `rate` per unit of weight: the virtual link l0 of sections 4.1 and 5.1.
+    /// Sets the flow's demand, `rate` per unit of weight: the rate of the virtual link l0 (PERC thesis, sections 4.1
+    /// and 5.1).
     fn demand(&self, fields: &mut Self::Fields, rate: f64);
     /// Number of flows over the link, if the rule counts them itself.
     fn flows(link: &Self::Link) -> Option<u32> {
@@ -133,8 +134,9 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn allocated(fields: &Self::Fields, hop: u16) -> Option<f64>;
     /// Size of the packet's content for `hops` links, bytes.
     fn content_bytes(&self, hops: u16) -> u32;
-    /// Size of the link's state here, bytes: its type, plus a table of flows if it has one. A switch stores the
-    /// variables of [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
+    /// Size of the link's state in this program, bytes: its type, plus a table of flows if it has one. A switch stores
+    /// the variables of [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes in the abstract of the s-PERC
+    /// paper.
     fn state_bytes(link: &Self::Link) -> usize {
         size_of_val(link)
     }
@@ -147,24 +149,24 @@ pub trait Rule: Clone + Debug + Send + 'static {
 pub struct PercMessage<R: Rule> {
     /// The flow's weight.
     pub weight: f64,
-    /// Weight with which links counted the flow on the previous trip.
+    /// Weight with which links counted the flow on the packet's previous trip.
     pub was: f64,
-    /// Serial number of the source's packets; a packet with an old number counts as lost.
+    /// Serial number of the source's packets; the source ignores a returned packet with an old number.
     pub serial: u32,
-    /// Whether it is the flow's first packet.
+    /// Whether this is the flow's first control packet.
     pub first: bool,
-    /// Whether the flow is leaving.
+    /// Whether this is the flow's teardown.
     pub fin: bool,
-    /// Whether it only probes the path, without being counted by links.
+    /// Whether the packet only probes the path, without being counted by links.
     pub probe: bool,
-    /// Largest Tx_ctrl of the path's links, ns: interval between two packets.
+    /// Largest Tx_ctrl of the path's links, ns: minimum interval between two control packets of the flow.
     pub tx_ns: Ns,
-    /// Period of the flow on its latest trip, ns: the larger of RTT and Tx_ctrl. It shares the thesis' four bytes
-    /// with Tx_ctrl.
+    /// Period of the flow on its latest trip, ns: the larger of RTT and Tx_ctrl. On the wire, it shares the four bytes
+    /// of Tx_ctrl.
     pub period_ns: Ns,
-    /// Longest `round` of the path's links, ns.
+    /// Longest round (time between two resets of MaxE) of the path's links, ns.
     pub round_ns: Ns,
-    /// Restart counts of the links when they counted the flow.
+    /// Reset counts of the path's links when they counted the flow.
     pub counts: HopCounts,
     /// Fields that links read and write.
     pub fields: R::Fields,
@@ -255,7 +257,7 @@ pub const DEMAND: Param = Param::flag(
     "whether control packets carry the flow's remaining bytes, so that links allocate no more than these an RTT",
 );
 
-/// The parameters that all members share.
+/// Parameters common to the PERC schemes.
 #[derive(Debug, Clone, Copy)]
 pub struct PercSettings {
     control: f64,
@@ -279,7 +281,7 @@ impl PercSettings {
         port.capacity_bps * self.control / 2.0
     }
 
-    /// Reads the parameters; of the last five a member has only those that it declares.
+    /// Reads the parameters. `round`, `first_round`, `short` and `demand` are read only if the scheme declares them.
     fn read(info: &Info, params: &Params) -> Result<Self, InputError> {
         let has = |p: Param| info.params.iter().any(|q| q.key.name == p.key.name);
         let control = params.within("control", 0.0, 0.5)?;
@@ -297,7 +299,7 @@ impl PercSettings {
     }
 }
 
-/// A member of the family as a scheme.
+/// A PERC scheme with update rule `R`.
 #[derive(Debug, Clone)]
 pub struct Perc<R: Rule> {
     rule: R,
@@ -319,7 +321,7 @@ impl<R: Rule> Scheme for Perc<R> {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Perc { rule: R::new(params)?, settings: PercSettings::read(&R::INFO, params)? })
     }
-    /// Cost: control packets are added to data.
+    /// Simulation cost of data packets, with control packets included.
     fn work(&self, _load: &Load) -> SimulationCost {
         SimulationCost::per_hop(1.95)
     }
@@ -351,10 +353,11 @@ pub fn wire_bytes(content_bytes: u32) -> u32 {
     (FRAMING_BYTES + content_bytes).max(MIN_CONTROL_BYTES)
 }
 
-/// Size of s-PERC's packet for `hops` links, bytes (section 4.1, "Control packet size"). Per link 4 bytes each for a
-/// and b, one bit each for s and the ignore bit; 4 bytes for Tx_ctrl, one bit for FIN. `robust` adds one byte per
-/// link for the round number, and the flow's size as a rate (4 bytes and its ignore bit). `compact` replaces the
-/// links' rates and ignore bits by one rate for all links (including the virtual one) and one byte for its link.
+/// Size of s-PERC's packet for `hops` links, bytes (PERC thesis, section 4.1, "Control packet size"). Per link 4 bytes
+/// each for a and b, one bit each for s and the ignore bit; 4 bytes for Tx_ctrl, one bit for FIN. `robust` adds one
+/// byte per link for the round number, and the flow's remaining size as a rate (4 bytes and its ignore bit). `compact`
+/// replaces the links' rates and ignore bits by one rate for all links (including the virtual one) and one byte for its
+/// link.
 pub fn content_bytes(hops: u16, compact: bool, robust: bool) -> u32 {
     let mut link_bits = 32 + 1;
     let mut bits = 32 + 1;

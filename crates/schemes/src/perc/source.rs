@@ -1,10 +1,11 @@
-//! The family at the ends: each subflow has one control packet in flight at any time.
+//! Sources and sinks of the PERC schemes: each subflow has at most one control packet in flight.
 //!
-//! Members with the corresponding parameters treat short flows and the ends of long ones as in section 4.1. A short
-//! flow starts at line rate, has priority, and sends no control packet at all if its size is at most a BDP. The
-//! control packet carries the remaining bytes over an RTT as the rate of a virtual link of the flow's own. A flow
-//! that this link limits sends at line rate. Bytes in flight do not count as remaining; unsent and lost ones do. The
-//! same virtual link carries the flow's demand, in every member (section 5.1): its rate is the smaller of the two.
+//! Schemes with the parameters `short` and `demand` treat short flows and the ends of long ones as in section 4.1 of
+//! the thesis. A short flow starts at line rate, has priority, and sends no control packet at all if its size is at
+//! most a BDP. The control packet carries the remaining bytes over an RTT as the rate of a virtual link of the flow's
+//! own. A flow that this link limits sends at line rate. Bytes in flight do not count as remaining; unsent and lost
+//! ones do. The same virtual link carries the flow's demand, in every PERC scheme (section 5.1): its rate is the
+//! smaller of the two.
 
 use super::{HopCounts, Perc, PercMessage, PercSettings, Rule, wire_bytes};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ const SEND: u32 = 0;
 const WATCH: u32 = 1;
 const TIMERS: u32 = 2;
 
-/// Sender of a flow. Subflows are independent flows with equal parts of the weight: the family has no resource pooling.
+/// Sender of a flow. Subflows are independent flows with equal parts of the weight: PERC has no resource pooling.
 #[derive(Debug)]
 pub struct PercSource<R: Rule> {
     rule: R,
@@ -28,7 +29,7 @@ pub struct PercSource<R: Rule> {
     tells: bool,
     /// Demand of a subflow, bit/s.
     can_send_bps: f64,
-    /// Unacknowledged payload, bytes; `u64::MAX` for an unlimited flow.
+    /// Payload without ACK, bytes; `u64::MAX` for an unlimited flow.
     remaining_bytes: u64,
     subflows: IdVec<SubflowId, PercSubflow<R>>,
     finishing: bool,
@@ -40,7 +41,7 @@ struct PercSubflow<R: Rule> {
     weight: f64,
     serial: u32,
     sent_ns: Ns,
-    /// RTT of its latest control packet, ns.
+    /// RTT of the subflow's latest control packet, ns.
     rtt_ns: Ns,
     tx_ns: Ns,
     round_ns: Ns,
@@ -49,7 +50,7 @@ struct PercSubflow<R: Rule> {
     place: PacketState<R>,
     /// Whether no control packet has returned yet.
     fresh: bool,
-    /// Restart counts in the control packet that returned last.
+    /// Reset counts of the links, from the control packet that returned last.
     counts: HopCounts,
     /// Number of consecutive control packets that were lost.
     lost: u32,
@@ -58,20 +59,20 @@ struct PercSubflow<R: Rule> {
 }
 
 impl<R: Rule> PercSubflow<R> {
-    /// Interval between two of its control packets, ns.
+    /// Interval between two control packets of the subflow, ns.
     fn period_ns(&self) -> Ns {
         self.rtt_ns.max(self.tx_ns).max(1)
     }
 }
 
-/// Where a subflow's control packet is.
+/// Place of a subflow's control packet.
 #[derive(Debug)]
 enum PacketState<R: Rule> {
     /// In the network.
     Out,
-    /// At the source, until it may be sent again.
+    /// At the source, until Tx_ctrl has passed since it was sent.
     Held(PercMessage<R>),
-    /// There is none: the flow has left.
+    /// There is no control packet: the flow has ended, or has not sent one.
     Gone,
 }
 
@@ -107,7 +108,7 @@ impl<R: Rule> PercSource<R> {
         }
     }
 
-    /// Sets the weight of subflow `k`, from its next trip on.
+    /// Sets the weight of subflow `k`, from its next control packet on.
     pub fn set_weight(&mut self, k: SubflowId, weight: f64) {
         self.subflows[k].weight = weight;
     }
@@ -161,15 +162,15 @@ impl<R: Rule> PercSource<R> {
         if self.rto_ns > 0 {
             return self.rto_ns;
         }
-        // Two rounds after the packet has passed, links have removed the flow and reallocated its share: the source
-        // must stop at that time.
+        // Two rounds after the packet's last pass, links have removed the flow and reallocated its rate: the source
+        // must stop sending then.
         match (subflow.round_ns, subflow.period_ns()) {
             (0, period_ns) => 8 * period_ns,
             (round_ns, period_ns) => 2 * round_ns + 2 * period_ns,
         }
     }
 
-    /// Rate on the wire at which the remaining bytes take one RTT, bit/s.
+    /// Rate on the wire at which sending the remaining bytes takes one RTT, bit/s.
     fn left_bps(&self, k: SubflowId) -> f64 {
         if !self.tells || self.remaining_bytes == u64::MAX {
             return f64::INFINITY;
@@ -308,7 +309,8 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         self.subflows.iter_mut().for_each(|s| s.weight = part);
     }
 
-    /// Sends the packet that is at the source, so that the links of the old path remove the flow.
+    /// Sends a control packet that is held at the source as a teardown, so that the links of the old path remove the
+    /// flow.
     fn on_leave(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let bytes = wire_bytes(self.rule.content_bytes(self.hops_in_packet(k)));
         let place = &mut self.subflows[k].place;
@@ -319,7 +321,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         }
     }
 
-    /// Handles a packet that was in flight at the reroute: sends it once more on the old path.
+    /// Handles a control packet that was in flight at the reroute: sends it on the old path again, as a teardown.
     fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: PercMessage<R>, bytes: u32) {
         if !message.probe {
             tear_down(io, k, message, bytes);
@@ -345,7 +347,8 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 }
 
 impl<R: Rule> PercSource<R> {
-    /// Sends the packet that is at the source, if any. A packet in flight becomes the teardown when it returns.
+    /// Sends a control packet that is held at the source. At the flow's end it is the teardown; a packet in flight
+    /// becomes the teardown when it returns.
     fn release(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let place = &mut self.subflows[k].place;
         if matches!(place, PacketState::Held(_))
@@ -424,7 +427,7 @@ mod tests {
         (sent, timers, paces)
     }
 
-    /// A returned packet with `a` at both links.
+    /// The control packet `message` as it returns with allocation `a` at both links.
     fn back(mut message: PercMessage<crate::s_perc::Stateless>, a: f64) -> PercMessage<crate::s_perc::Stateless> {
         message.fields.links.iter_mut().for_each(|field| field.a = a);
         message
@@ -489,7 +492,7 @@ mod tests {
         let mut io = Io::default();
         source.on_start(&mut io);
         effects(&mut io);
-        // An acknowledgement of what was in flight as the path failed says nothing.
+        // An ACK of data that was in flight when the path failed does not show that the path is up.
         for (heard_ns, wanted) in [(RTT_NS, true), (15 * RTT_NS, false)] {
             io.now_ns = heard_ns;
             source.on_ack(&mut io, &ACK);

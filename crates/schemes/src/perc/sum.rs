@@ -37,7 +37,7 @@ impl FixedSum {
     pub fn sub(&mut self, x: f64, unit: SumUnit) {
         self.0 = self.0.saturating_sub(FixedSum::of(x, unit).0);
     }
-    /// `whole` minus this sum.
+    /// `whole` minus this sum, as a float.
     #[inline]
     pub fn left_of(self, whole: FixedSum, unit: SumUnit) -> f64 {
         whole.0.saturating_sub(self.0) as f64 * unit.size
@@ -65,7 +65,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The scale of a link of `capacity_bps`.
+    /// Capacity and units of a link of `capacity_bps`.
     pub fn new(capacity_bps: f64) -> Self {
         let rates = SumUnit::for_sums_near(capacity_bps);
         Scale { capacity: FixedSum::of(capacity_bps, rates), rates, weights: SumUnit::for_sums_near(1.0) }
@@ -78,10 +78,11 @@ impl Scale {
 }
 
 impl Sums {
-    /// Sums without flows.
+    /// Sums of a link without flows.
     pub const NONE: Sums = Sums { sum_e: FixedSum(0), num_b: FixedSum(0) };
 
-    /// Moves a flow with allocation `a` elsewhere to "bottlenecked here", until it is classified again.
+    /// Moves a flow with allocation `a` from "bottlenecked elsewhere" to "bottlenecked here", until it is classified
+    /// again.
     #[inline]
     pub fn assume_bottlenecked(&mut self, a: f64, weight: f64, scale: &Scale) {
         self.sum_e.sub(a * weight, scale.rates);

@@ -8,8 +8,8 @@
 //! | 1, 3 | exponent of the unit of rates (power of two, signed); zeros |
 //! | 4, 4 | flow, serial |
 //! | 4, 4 | weight, and weight on the previous trip, with 16 fractional bits |
-//! | 4, 4, 4 | Tx_ctrl, period, round, us |
-//! | 4 | b\[l0\] |
+//! | 4, 4, 4 | Tx_ctrl (minimum interval between control packets), period of the flow, longest round of the links, us |
+//! | 4 | b\[l0\], rate of the virtual link of the flow's demand |
 //! | 9 per link | a, with s as its first bit; b, with the ignore bit as its first; round number |
 
 use super::fixed::{Fixed, FixedEntry, MOST_HOPS, NO_LIMIT, RateUnit};
@@ -36,13 +36,13 @@ const BACK: u8 = 4;
 pub struct PercDatagram {
     /// Number of the flow at its source.
     pub flow: u32,
-    /// Serial number of the source's packets.
+    /// Serial number of the control packet at its source.
     pub serial: u32,
-    /// Whether it is on the reverse path.
+    /// Whether the datagram is on the reverse path.
     pub back: bool,
     /// Number of links already crossed, counted from the source.
     pub hop: u8,
-    /// Unit of its rates.
+    /// Unit of the rates in the datagram.
     pub unit: RateUnit,
     /// The fields that links read and write.
     pub packet: Fixed,
@@ -74,7 +74,7 @@ impl PercDatagram {
         bytes
     }
 
-    /// Parses a control packet; `None` for anything else.
+    /// Parses a control packet; `None` if `bytes` are anything else.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (head, rows) = bytes.split_at_checked(HEAD_BYTES)?;
         let (hop, hops) = (head[6], head[7]);

@@ -15,8 +15,8 @@ pub trait Ranked: Scheme {
     fn rank(packet: &Packet<Self>) -> u64;
 }
 
-/// The queue. A few packets are searched linearly, which is fastest. A host's own queue may have a whole window of
-/// hundreds of thousands, which are kept sorted.
+/// pFabric's queue. Up to 128 packets are searched linearly, which is fastest. More packets are kept sorted: a
+/// host's own queue may have a window of hundreds of thousands.
 #[derive(Debug, Clone)]
 pub struct PFabricQueue {
     /// Packets in order of arrival; empty if they are kept in `many`.
@@ -26,10 +26,10 @@ pub struct PFabricQueue {
     limit_bytes: u64,
 }
 
-/// Number of packets above which they are kept sorted, until half as many are left.
+/// Number of packets above which the queue sorts them, until half as many are left.
 const FEW: usize = 128;
 
-/// Key of packets that must stay in order.
+/// Key of packets that must stay in order among themselves.
 type Line = (FlowId, SubflowId, PacketKind);
 
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +119,7 @@ impl PFabricQueue {
         Some(self.without(entry))
     }
 
-    /// Removes `entry` from the bookkeeping and returns it.
+    /// Subtracts the removed `entry` from the byte count, and returns it.
     fn without(&mut self, entry: PfabricEntry) -> PfabricEntry {
         self.bytes -= u64::from(entry.bytes);
         if let Some(many) = self.many.take_if(|many| many.by_flow.len() <= FEW / 2) {
@@ -245,7 +245,8 @@ mod tests {
 
     #[test]
     fn many_are_served_and_dropped_as_few_are() {
-        // By the rules themselves, over a queue that grows past what is searched and shrinks below it, again and again.
+        // Compared with a simple model of the rules, while the queue repeatedly grows above FEW packets and shrinks
+        // below.
         for seed in 0..20 {
             let mut random = Stream::new(seed, "many");
             let mut b = Bench::new(300_000);

@@ -23,7 +23,7 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// An empty queue with `limit_bytes` for each class of data.
+    /// An empty queue with a limit of `limit_bytes` for each class of data.
     pub fn new(limit_bytes: u64) -> Self {
         Priority {
             waiting: Default::default(),

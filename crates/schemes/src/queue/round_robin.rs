@@ -89,7 +89,7 @@ impl RoundRobin {
         }
     }
 
-    /// Adds at once the quanta of all rounds in which no packet could be sent.
+    /// Adds the quanta of all rounds in which no queue could send a packet in one step, instead of visiting them.
     fn skip_rounds<S: Scheme>(&mut self, slab: &Slab<S>)
     where
         S::Data: Weighed,
@@ -220,8 +220,8 @@ mod tests {
         Packet { bytes, data: WrrHeader::of(weight), ..Packet::blank(FlowId(flow)).carrying(0, bytes) }
     }
 
-    /// Packets and bytes of each flow among the first `served` that leave. A flow is given by the bytes of its
-    /// packets and its weight.
+    /// Packets and bytes of each flow among the first `served` packets that leave. `flows` has each flow's packet size
+    /// in bytes and its weight.
     fn served(unit: QuantumUnit, queues: u64, flows: &[(u32, f64)], served: usize) -> Vec<(usize, u64)> {
         let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
         let mut queue = RoundRobin::new(unit, queues, 1500, u64::MAX);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn flows_of_one_physical_queue_share_what_it_has() {
-        // Flows 0 and 2 share a queue: their weights no longer tell them apart.
+        // Flows 0 and 2 share a queue, which serves them in order of arrival whatever their weights.
         let got = served(QuantumUnit::Packets, 2, &[(1500, 1.0), (1500, 1.0), (1500, 3.0)], 800);
         assert!(got[0].0.abs_diff(got[2].0) <= 1 && got[1].0 == 267, "{got:?}");
     }

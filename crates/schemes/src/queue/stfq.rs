@@ -1,10 +1,10 @@
 //! Start-time fair queueing with weights that may change with every packet (NUMFabric, section 5, equations 12 and
 //! 13).
 //!
-//! A data packet carries its virtual length, its length over its flow's weight. Its virtual start is the virtual
-//! finish of its flow's previous packet, or the present virtual time V if that is later. V is the virtual start of
-//! the packet that left last. Packets leave in the order of their starts. Acknowledgements and control packets have a
-//! virtual length of zero and start at V. V is never set back, even when the link becomes idle.
+//! A data packet carries its virtual length, its length over its flow's weight. Its virtual start is the virtual finish
+//! of its flow's previous packet, or the present virtual time V if that is later. V is the virtual start of the packet
+//! that left last. Packets leave in the order of their starts. ACKs and control packets have a virtual length of zero
+//! and start at V. V is never set back, even when the link becomes idle.
 //!
 //! A flow whose last packet finished at or before V has no effect, and its state is removed. The state of a flow
 //! without queued packets is also removed after the time of [`IDLE_PACKETS`] full packets. The table is thus
@@ -25,7 +25,7 @@ pub trait VirtualLength {
 
 /// Number of full packets, after a flow's last one, whose transmission time must pass before its state is removed.
 pub const IDLE_PACKETS: u64 = 1000;
-/// Size of the flow table below which no state is removed.
+/// Minimum size of the flow table at which the state of idle flows is removed.
 const FEW_FLOWS: usize = 64;
 
 /// A start-time fair queue of limited bytes.
@@ -34,7 +34,7 @@ pub struct Stfq {
     waiting: BinaryHeap<Reverse<StfqPacket>>,
     /// Number of arrivals; among equal starts packets leave in order of arrival.
     came: u64,
-    /// Virtual time V.
+    /// Virtual time V: the virtual start of the packet that left last.
     virtual_time: f64,
     flows: HashMap<u64, StfqFlow, BuildHasherDefault<Spread>>,
     /// Flow-table size that triggers removal of idle flows.
@@ -44,7 +44,7 @@ pub struct Stfq {
     limit_bytes: u64,
 }
 
-/// Starts are not negative, so that their bits have the same order.
+/// A queued packet. Virtual starts are not negative, so that their bits have the same order as the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StfqPacket {
     start_bits: u64,
@@ -55,7 +55,7 @@ struct StfqPacket {
 /// State of a flow.
 #[derive(Debug, Clone, Copy)]
 struct StfqFlow {
-    /// Virtual finish of its last packet.
+    /// Virtual finish of the flow's last packet.
     finish: f64,
     last_ns: Ns,
 }
@@ -115,7 +115,7 @@ impl Stfq {
         self.flows.len()
     }
 
-    /// Virtual start of the packet (equation 12); also updates the flow's virtual finish (equation 13).
+    /// Virtual start of the packet (NUMFabric, equation 12); also updates the flow's virtual finish (equation 13).
     #[inline]
     fn start<S: Scheme>(&mut self, now_ns: Ns, packet: &Packet<S>) -> f64
     where

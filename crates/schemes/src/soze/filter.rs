@@ -5,25 +5,25 @@ use super::hosts::SozeLinkSettings;
 use super::{DelayUnit, MaxDelay, SozeArithmetic};
 use subak_core::Ns;
 
-/// The signal of a link.
+/// Quantity that a link signals to senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// Queueing delay of the packet.
+    /// Queueing delay of the packet, ns.
     Wait,
-    /// Queue length over the link's rate, when the packet leaves.
+    /// Queue length over the link's rate when the packet leaves, ns.
     Backlog,
-    /// Utilization, as a fraction of k + p.
+    /// Utilization, scaled so that k + p means a fully utilized link, ns.
     Utilization,
 }
 
-/// A packet at its departure from the queue.
+/// A packet at its departure from the output queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
     /// Size on the wire, bytes.
     pub bytes: u32,
-    /// Its queueing delay, ns.
+    /// Queueing delay of the packet, ns.
     pub wait_ns: Ns,
-    /// Queue length behind it, bytes.
+    /// Queue length behind the packet, bytes.
     pub queued_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Filter {
     signal: Signal,
     unit: DelayUnit,
     filter_ns: f64,
-    /// k + p, ns: the signal of a fully utilized link, if the signal is utilization.
+    /// k + p, the delay that signals a fully utilized link if the signal is utilization, ns.
     full_ns: f64,
     at_ns: Ns,
     numbers: Numbers,
@@ -59,9 +59,9 @@ struct FixedFilter {
     /// Time without packets after which the filter is reset, ns.
     longest_ns: u64,
     ns_per_byte: u64,
-    /// Queue length above which more bytes do not count.
+    /// Queue length, bytes, above which a longer queue does not change the signal.
     most_bytes: u64,
-    /// Contribution of a byte to a utilization, ns.
+    /// Contribution of a sent byte to the utilization signal, ns.
     told_per_byte: u64,
     smoothed_ns: i64,
 }
@@ -106,7 +106,7 @@ impl Filter {
 }
 
 impl Filter {
-    /// Like [`Filter::tell`], in whole ns; `None` for a filter in floating point.
+    /// The link's signal at the departure of a packet, in whole ns; `None` for a filter in floating point.
     pub fn tell_ns(&mut self, now_ns: Ns, packet: Leaving) -> Option<u32> {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
         let Numbers::Fixed(fixed) = &mut self.numbers else { return None };
@@ -157,7 +157,7 @@ impl FixedFilter {
     fn resize(&mut self, ns_per_byte: f64, full_over_filter: f64) {
         self.ns_per_byte = rounded(ns_per_byte, 32).max(1);
         self.most_bytes = MOST_NS as u64 / self.ns_per_byte;
-        // A packet has at most 2^16 bytes.
+        // The product with a packet's size, at most 2^16 bytes, must fit.
         self.told_per_byte = rounded(ns_per_byte * full_over_filter, 32).min(1 << 46);
     }
 

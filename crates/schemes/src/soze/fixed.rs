@@ -17,7 +17,7 @@ const POWERS: [i64; 10] =
     [1 << 32, 2_977_044_472, 1_031_764_991, 238_388_332, 41_309_550, 5_726_720, 661_577, 65_510, 5_676, 437];
 /// Largest number of RTTs that count in one update.
 const MOST_RTTS: u64 = 64;
-/// Smallest rate/weight, as a negative exponent: 2^-64 times alpha.
+/// Number of halvings from alpha to the smallest rate/weight.
 const MOST_OCTAVES: u64 = 64;
 
 /// `a * b`, where `b` has 31 fractional bits.
@@ -105,18 +105,19 @@ pub(super) fn log2_of(value: f64) -> i64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedUpdate {
     log2_alpha: i64,
-    /// log2(alpha / beta) / p, per ns, with 48 fractional bits.
+    /// log2(alpha / beta) / p, by which a delay lowers the logarithm of the rate/weight: per ns, with 48 fractional
+    /// bits.
     slope: u64,
     k_ns: u32,
     /// Largest delay above k that counts, ns.
     most_above_ns: u64,
-    /// m, with 31 fractional bits.
+    /// m, the exponent of a rate update (Soze, equation 7), with 31 fractional bits.
     m: u32,
     exact: bool,
 }
 
 impl FixedUpdate {
-    /// Converts `update`; done once for each setting.
+    /// Converts `update` to fixed point; done once per set of parameters.
     pub fn new(update: &RateUpdate) -> Self {
         let target = &update.target;
         let slope = rounded(target.span() * std::f64::consts::LOG2_E / target.p_ns, 48);
@@ -137,7 +138,7 @@ impl FixedUpdate {
         (self.log2_alpha, self.slope, self.most_above_ns, self.k_ns, self.m, self.exact)
     }
 
-    /// Exponent of U for an update `rtts` RTTs after the previous one, with 31 fractional bits.
+    /// Exponent of U (Soze, equation 7) for an update `rtts` RTTs after the previous one, with 31 fractional bits.
     #[inline]
     fn exponent(&self, rtts: u64) -> u32 {
         if self.exact {
@@ -147,7 +148,7 @@ impl FixedUpdate {
         ((m * rtts.min(ONE as u64) + (1 << 31)) >> 32) as u32
     }
 
-    /// T inverse: logarithm of the rate/weight for a delay.
+    /// Inverse of the target function T (Soze, equation 6): binary logarithm of the rate/weight for a delay.
     #[inline]
     pub fn log2_share(&self, delay_ns: u32) -> i64 {
         let above_ns = u64::from(delay_ns.saturating_sub(self.k_ns)).min(self.most_above_ns);

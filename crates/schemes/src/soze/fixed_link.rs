@@ -1,4 +1,4 @@
-//! A virtual queue in integer arithmetic: the counterpart of [`super::VirtualLink`].
+//! A virtual queue in integer arithmetic: the same as [`super::VirtualLink`] in floating point.
 
 use super::fixed::{rounded, times};
 use super::hosts::SozeLinkSettings;
@@ -11,19 +11,19 @@ const MOST_NS: i64 = (i32::MAX as i64) << 32;
 /// A virtual queue. Times are in ns with 32 fractional bits unless stated otherwise.
 #[derive(Debug, Clone)]
 pub struct FixedVirtual {
-    /// eta, with 31 fractional bits.
+    /// eta, the fraction of the capacity at which the virtual queue drains, with 31 fractional bits.
     eta: i64,
     /// Weight of the real queue in the signal, with 16 fractional bits.
     queue: u64,
     k_ns: u64,
-    /// The inverse of the time in which a real queue falls by 63%.
+    /// Inverse of the time in which senders are to reduce a real queue by 63%, 1/ns.
     per_empties: u64,
     /// Queueing delay of the real queue above which the drain is not slowed further.
     most_excess_ns: u64,
     most_ns: i64,
     start_ns: i64,
     ns_per_byte: u64,
-    /// Largest number of bytes that counts.
+    /// Largest number of bytes that counts in a time.
     most_bytes: u64,
     delay_ns: i64,
 }

@@ -6,8 +6,8 @@ use super::rate::{Heard, Limits, SenderRate};
 use super::*;
 use proptest::prelude::*;
 
-/// Settings of the test vectors: the paper's at 100 and 25 Gb/s, those of soze-virtual, and a slow link of software
-/// switches.
+/// Parameters of the test vectors: the Soze paper's at 100 and 25 Gb/s, those of soze-virtual, and a slow link of
+/// software switches.
 fn set(name: &str) -> (SozeLaw, Limits, f64) {
     let paper = SozeLaw {
         alpha_bps: 100e9,
@@ -49,7 +49,7 @@ fn rate(law: &SozeLaw, limits: &Limits, arithmetic: SozeArithmetic) -> SenderRat
     SenderRate::new(&SozeLaw { arithmetic, ..*law }, law.p_ns, law.alpha_bps, limits)
 }
 
-/// Computes the result of a row; the header of the vectors explains `x`, `y` and `z`.
+/// Applies a row of `vectors.csv` to `rate`; the header of the file explains the columns.
 fn carry_out(rate: &mut SenderRate, law: &SozeLaw, limits: &mut Limits, base_rtt_ns: u64, row: &[&str], started: bool) {
     let number = |k: usize| row[k].parse::<f64>().unwrap();
     match row[1] {
@@ -106,7 +106,7 @@ fn both_forms_agree_with_the_vectors() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Relative distance to the goal of a rate that gets one constant delay for `acks` ACKs per RTT.
+/// Relative distance of a rate to its goal, after feedback of one constant delay in `acks` ACKs per RTT.
 fn short_of_the_goal(m: f64, exact: bool, acks: u64, first_bps: f64) -> f64 {
     let (paper, ..) = set(if exact { "exact" } else { "paper" });
     // Rates far above a packet per RTT, so that the minimum rate has no effect.
@@ -116,7 +116,7 @@ fn short_of_the_goal(m: f64, exact: bool, acks: u64, first_bps: f64) -> f64 {
     rate.start(&limits);
     let delay_ns = (law.k_ns + 0.4 * law.p_ns) as u32;
     let heard = Heard { delay_ns, passed_ns: limits.rtt_ns / acks, rtt_ns: limits.rtt_ns };
-    // RTTs after which the distance in logarithms is a millionth.
+    // Number of RTTs after which the logarithm of the rate differs from the goal's by a millionth.
     let round_trips = (14.0 / m).ceil() as u64;
     (0..round_trips * acks).for_each(|_| rate.hear(heard, false, &limits));
     rate.bps() / law.target(law.p_ns, law.alpha_bps).share_bps(f64::from(delay_ns)) - 1.0
@@ -182,7 +182,7 @@ proptest! {
         let mut forms = [SozeArithmetic::Float, SozeArithmetic::Fixed].map(|a| (rate(&law, &limits, a), limits));
         forms.iter_mut().for_each(|(rate, limits)| rate.start(limits));
         for what in &all {
-            // The field holds delays up to four times k + p.
+            // The header field holds delays up to four times k + p.
             let what = match *what {
                 Happens::Hear(delay, passed, rtt) => Happens::Hear(delay.min((4.0 * (law.k_ns + law.p_ns)) as u32), passed, rtt),
                 ref other => other.clone(),
@@ -193,7 +193,7 @@ proptest! {
         }
     }
 
-    /// No number overflows, since the debug build would panic.
+    /// No number overflows: the debug build would panic.
     #[test]
     fn nothing_overflows(
         alpha in 3.0..15.0f64, flows in 0.31..9.0f64, p in 0.0..9.0f64, k in 0.0..9.0f64, m in 1e-6..1.999_999f64, exact: bool,

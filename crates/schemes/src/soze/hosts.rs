@@ -48,9 +48,9 @@ enum LinkRule {
 }
 
 impl SozeHosts {
-    /// Settings of `scheme` (`soze` or `soze-virtual`) with a spec's parameters. A rate on the hosts is the spec's
-    /// times `scale`; a time in the spec is the hosts' times `scale`. `rtt_ns`: largest base RTT between hosts;
-    /// `line_rate_bps`: largest rate of a host's link.
+    /// Settings of `scheme` (`soze` or `soze-virtual`) with a spec's parameters. For the hosts, rates of the spec are
+    /// multiplied by `scale`, and times divided by it. `rtt_ns`: largest base RTT between hosts; `line_rate_bps`:
+    /// largest rate of a host's link.
     pub fn new(
         scheme: &str,
         params: &Map<String, Value>,
@@ -113,12 +113,12 @@ impl SozeHosts {
         }
     }
 
-    /// k + p, ns.
+    /// k + p, ns: the delay that means the smallest expected rate/weight.
     pub fn longest_ns(&self) -> f64 {
         self.law.k_ns + self.law.p_ns(self.rtt_ns)
     }
 
-    /// Exponent of the unit of the signal in packets: 2^result ns.
+    /// Exponent of the unit of delays in packets: 2^result ns.
     pub fn unit_shift(&self) -> u32 {
         self.law.unit(self.rtt_ns).shift()
     }

@@ -1,12 +1,12 @@
-//! Parameters of senders.
+//! Parameters of Soze's senders.
 
 use super::{DelayUnit, RateUpdate, Target};
 use subak_core::Ns;
 
-/// State variable of a sender between ACKs (section 3.3 allows either).
+/// State variable of a sender between ACKs (Soze, section 3.3, allows a window or a rate).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SenderState {
-    /// A window: the rate of algorithm 1 is the window over the measured RTT.
+    /// A window: the rate of the Soze paper's algorithm 1 is the window over the measured RTT.
     Window,
     /// A rate, which paces packets.
     Rate,
@@ -17,11 +17,11 @@ pub enum SenderState {
 /// Times at which the rate is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Often {
-    /// At each ACK, scaled to the fraction of an RTT since the last one (section 3.3).
+    /// At each ACK, scaled to the fraction of an RTT since the previous update (Soze, section 3.3).
     Packet,
-    /// At each ACK, by U with the whole of m (equations 22 and 23 at each packet).
+    /// At each ACK, as if a whole RTT had passed since the previous update (Soze, equations 22 and 23 at each packet).
     Whole,
-    /// Once per measured RTT (algorithm 1).
+    /// Once per measured RTT (Soze, algorithm 1).
     Rtt,
 }
 
@@ -30,7 +30,7 @@ pub enum Often {
 pub enum Floor {
     /// One packet per measured RTT.
     Packet,
-    /// Half of the flow's rate at beta, and one packet in 32 RTTs.
+    /// Half of the flow's rate at beta, and at least one packet in 32 RTTs.
     Beta,
 }
 
@@ -46,41 +46,42 @@ pub enum SozeArithmetic {
 /// Parameters by which senders compute a rate from a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SozeLaw {
-    /// alpha, bit/s; 0: largest line rate of the network over the smallest weight.
+    /// alpha, the largest rate/weight, bit/s; 0: largest line rate of the network over the smallest weight.
     pub alpha_bps: f64,
-    /// beta, bit/s, if alpha is given; 0: alpha over `unit_flows`.
+    /// beta, the smallest expected rate/weight, bit/s, if alpha is given; 0: alpha over `unit_flows`.
     pub beta_bps: f64,
-    /// alpha is the largest line rate over this weight.
+    /// Smallest weight: by default, alpha is the largest line rate over it.
     pub smallest_weight: f64,
-    /// beta is alpha over this number.
+    /// Ratio of alpha to beta, unless beta is given.
     pub unit_flows: f64,
-    /// p, ns; 0: `integral_rtts` times ln(alpha / beta) RTTs, but at least `least_p_ns`.
+    /// p, the delay of beta minus that of alpha, ns; 0: `integral_rtts` times ln(alpha / beta) RTTs, but at least
+    /// `least_p_ns`.
     pub p_ns: f64,
     /// Minimum of a p that depends on the RTT, ns.
     pub least_p_ns: f64,
-    /// p over ln(alpha / beta), in units of the network's largest RTT.
+    /// p over ln(alpha / beta), in units of the network's largest RTT, if p depends on the RTT.
     pub integral_rtts: f64,
-    /// k, ns.
+    /// k, the delay of alpha, ns.
     pub k_ns: f64,
-    /// m.
+    /// m, the exponent of a rate update (Soze, equation 7).
     pub m: f64,
-    /// Window or rate.
+    /// State variable: window or rate.
     pub state: SenderState,
-    /// Times of updates.
+    /// Times at which the rate is updated.
     pub often: Often,
     /// Minimum rate.
     pub floor: Floor,
-    /// Sum of weights that a starting flow assumes.
+    /// Sum of the weights at its bottleneck that a starting flow assumes.
     pub start_weights: f64,
-    /// Whether to deviate from the paper: time in base RTTs, the exponent of the exact integral, delays bounded by k
-    /// + p, and immediate effect of a new weight.
+    /// Whether to deviate from the Soze paper: time in base RTTs, the exponent of the exact integral, delays bounded by
+    /// k + p, and immediate effect of a new weight on the rate.
     pub exact: bool,
-    /// Floating point or integers.
+    /// Arithmetic: floating point or integers.
     pub arithmetic: SozeArithmetic,
 }
 
 impl SozeLaw {
-    /// ln(alpha / beta).
+    /// ln(alpha / beta): logarithm of the ratio of the largest to the smallest expected rate/weight.
     pub fn span(&self) -> f64 {
         match self.alpha_bps > 0.0 && self.beta_bps > 0.0 {
             true => libm::log(self.alpha_bps / self.beta_bps),
@@ -102,18 +103,19 @@ impl SozeLaw {
         if self.alpha_bps > 0.0 { self.alpha_bps } else { line_rate_bps / self.smallest_weight }
     }
 
-    /// Initial rate/weight, bit/s: alpha's line rate over the sum of weights that flows assume.
+    /// Initial rate/weight, bit/s: the line rate that alpha stands for, over the sum of weights that a starting flow
+    /// assumes.
     pub fn start_bps(&self, alpha_bps: f64) -> f64 {
         alpha_bps * self.smallest_weight / self.start_weights
     }
 
-    /// The delay of the initial rate/weight, ns.
+    /// Delay that means the initial rate/weight, ns.
     pub fn start_delay_ns(&self, rtt_ns: Ns) -> f64 {
         let start = libm::log((self.start_weights / self.smallest_weight).max(1.0));
         self.k_ns + self.p_ns(rtt_ns) * start / self.span()
     }
 
-    /// The target function in a network with this largest line rate.
+    /// The target function for this p, in a network with this largest line rate.
     pub fn target(&self, p_ns: f64, line_rate_bps: f64) -> Target {
         let alpha_bps = self.alpha_bps(line_rate_bps);
         let beta_bps = if self.beta_bps > 0.0 { self.beta_bps } else { alpha_bps / self.unit_flows };
@@ -125,7 +127,7 @@ impl SozeLaw {
         RateUpdate { target, m: self.m, exact: self.exact }
     }
 
-    /// Unit of the signal field in such a network.
+    /// Unit of the delays in packets, in a network whose largest base RTT is `rtt_ns`.
     pub fn unit(&self, rtt_ns: Ns) -> DelayUnit {
         DelayUnit::of(self.k_ns + self.p_ns(rtt_ns))
     }

@@ -1,4 +1,4 @@
-//! Link of virtual queues, as counters without packets, so that the fluid model can use it too.
+//! Link with a virtual queue, as counters without packets, so that the fluid model can use it too.
 
 use super::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 use subak_core::Ns;
@@ -10,9 +10,9 @@ pub struct Virtual {
     pub law: SozeLaw,
     /// Fraction of a link's capacity at which its virtual queue drains.
     pub eta: f64,
-    /// RTTs in which a real queue falls by 63%.
+    /// Time in which senders are to reduce a real queue by 63%, RTTs.
     pub empties_rtts: f64,
-    /// Weight of a real queue in the signal.
+    /// Weight of the real queue in the signal, relative to the virtual queue.
     pub queue: f64,
     /// RTTs without data after which a link resets its virtual queue; 0: never.
     pub anew_rtts: f64,
@@ -44,7 +44,7 @@ impl Virtual {
         anew_rtts: 100.0,
     };
 
-    /// State of a link in a network whose largest base RTT is `rtt_ns`.
+    /// Settings of a link's virtual queue in a network whose largest base RTT is `rtt_ns`.
     pub fn link(&self, rtt_ns: Ns) -> VirtualLink {
         let most_ns = self.law.k_ns + self.law.p_ns(rtt_ns);
         VirtualLink {
@@ -66,9 +66,9 @@ pub struct VirtualLink {
     queue: f64,
     k_ns: f64,
     empties_ns: f64,
-    /// k + p.
+    /// k + p, the largest virtual delay, ns.
     pub most_ns: f64,
-    /// Initial delay, ns.
+    /// Initial virtual delay, ns.
     pub start_ns: f64,
     /// Time without data after which the virtual queue is reset, ns; 0: never.
     pub anew_ns: f64,
@@ -94,7 +94,7 @@ impl VirtualLink {
         (delay_ns + sent_ns).min(self.most_ns)
     }
 
-    /// The link's signal, ns.
+    /// The delay that the link signals, ns.
     #[inline]
     pub fn signal_ns(&self, delay_ns: f64, queued_ns: f64) -> f64 {
         delay_ns + self.queue * self.excess_ns(queued_ns)

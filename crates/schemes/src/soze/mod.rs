@@ -21,32 +21,33 @@ pub use link::{Virtual, VirtualLink};
 pub use rate::{FixedSozeRate, Heard, Limits, SenderRate, SozeSettings};
 pub use sender::SozeSender;
 
-/// Target function (equation 6): maps a rate/weight to a delay.
+/// Target function of Soze (equation 6): maps a rate/weight to a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target {
     /// Largest rate/weight, bit/s.
     pub alpha_bps: f64,
     /// Smallest expected rate/weight, bit/s.
     pub beta_bps: f64,
-    /// p: difference of the delays of beta and alpha, ns.
+    /// p: delay for a rate/weight of beta minus delay for alpha, ns.
     pub p_ns: f64,
-    /// k: the delay of alpha, ns.
+    /// k: delay for a rate/weight of alpha, ns.
     pub k_ns: f64,
 }
 
 impl Target {
-    /// ln(alpha / beta).
+    /// ln(alpha / beta): logarithm of the ratio of the largest to the smallest expected rate/weight.
     #[inline]
     pub fn span(&self) -> f64 {
         libm::log(self.alpha_bps / self.beta_bps)
     }
 
-    /// T: the delay for a rate/weight, ns (equation 6).
+    /// The delay for a rate/weight, ns: target function T (Soze, equation 6).
     pub fn delay_ns(&self, share_bps: f64) -> f64 {
         self.p_ns * libm::log(self.alpha_bps / share_bps) / self.span() + self.k_ns
     }
 
-    /// T inverse: the rate/weight for a delay, bit/s (equation 25, with k included). A delay below k maps to alpha.
+    /// The rate/weight for a delay, bit/s: inverse of T (Soze, equation 25, with k included). A delay below k maps to
+    /// alpha.
     #[inline]
     pub fn share_bps(&self, delay_ns: f64) -> f64 {
         let above = (delay_ns - self.k_ns).max(0.0) / self.p_ns;
@@ -59,31 +60,32 @@ impl Target {
         0.5 * self.beta_bps * weight
     }
 
-    /// U: factor of a rate update (equation 7).
+    /// Factor U of a rate update (Soze, equation 7). `share_bps`: the present rate/weight, bit/s.
     pub fn ratio(&self, share_bps: f64, delay_ns: f64, m: f64) -> f64 {
         libm::exp(m * libm::log(self.share_bps(delay_ns) / share_bps))
     }
 }
 
-/// Bound of a rate's change in an RTT.
+/// Largest factor by which a rate changes in an RTT.
 pub const MOST_RATIO: f64 = 2.0;
-/// Largest number of RTTs that count in a rise of the rate after silence: a single feedback is only one sample.
+/// Largest number of RTTs that count in a rise of the rate after a time without feedback: one feedback is only one
+/// sample.
 pub const MOST_RISE_RTTS: f64 = 2.0;
 
-/// Rate update (algorithm 1), scaled to the time since the previous one.
+/// Rate update of Soze (algorithm 1), scaled to the time since the previous one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateUpdate {
     /// The target function.
     pub target: Target,
-    /// m.
+    /// m, the exponent of an update (Soze, equation 7).
     pub m: f64,
-    /// Whether the exponent is that of the exact integral, delays are bounded by k + p, and a rise is bounded by
-    /// [`MOST_RISE_RTTS`].
+    /// Whether the update deviates from the Soze paper: the exponent is that of the exact integral over time, delays
+    /// are bounded by k + p, and a rise is bounded by [`MOST_RISE_RTTS`].
     pub exact: bool,
 }
 
 impl RateUpdate {
-    /// Exponent of U for an update `rtts` RTTs after the previous one.
+    /// Exponent of the update's factor U (Soze, equation 7) for an update `rtts` RTTs after the previous one.
     #[inline]
     pub fn exponent(&self, rtts: f64) -> f64 {
         if self.exact { 1.0 - libm::exp(-self.m * rtts) } else { self.m * rtts.min(1.0) }
@@ -101,8 +103,8 @@ impl RateUpdate {
     }
 }
 
-/// Smallest stable p / tau, over ln(alpha / beta), for a loop with feedback delay tau and smoothing by m: sin(u) / u
-/// with u tan(u) = m tau / RTT. The scheme's page has the derivation.
+/// Lower bound of p / (tau ln(alpha / beta)) for a stable loop with feedback delay tau and smoothing by m: sin(u) / u
+/// with u tan(u) = m tau / RTT. `docs/transports/soze.md` has the derivation.
 pub fn least_integral(m_tau: f64) -> f64 {
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
     for _ in 0..60 {
@@ -124,20 +126,20 @@ pub struct DelayUnit {
 }
 
 impl DelayUnit {
-    /// The unit for a given k + p.
+    /// The unit for a given k + p, the delay of the smallest expected rate/weight.
     pub fn of(k_plus_p_ns: f64) -> Self {
         let least = (4.0 * k_plus_p_ns / f64::from(u16::MAX)).ceil().clamp(1.0, 1e9) as u64;
         DelayUnit { shift: least.next_power_of_two().trailing_zeros() }
     }
 
-    /// The nearest value of the field.
+    /// Converts a delay to the nearest value of the field.
     #[inline]
     pub fn put(self, delay_ns: f64) -> MaxDelay {
         let unit = (1u64 << self.shift) as f64;
         MaxDelay((delay_ns / unit + 0.5).clamp(0.0, f64::from(u16::MAX)) as u16)
     }
 
-    /// Like [`DelayUnit::put`], for whole ns.
+    /// Converts a delay in whole ns to the nearest value of the field.
     #[inline]
     pub fn put_ns(self, delay_ns: u32) -> MaxDelay {
         let half = (1u64 << self.shift) >> 1;
@@ -149,7 +151,7 @@ impl DelayUnit {
         self.shift
     }
 
-    /// Value of the field in ns.
+    /// Converts a value of the field to ns.
     #[inline]
     pub fn ns(self, field: MaxDelay) -> u32 {
         (u64::from(field.0) << self.shift).min(u64::from(u32::MAX)) as u32

@@ -7,7 +7,7 @@ use subak_core::Ns;
 /// Number of RTTs in which a flow sends at least one packet, since it needs feedback.
 const SILENT_RTTS: u32 = 32;
 
-/// Bounds of a rate in addition to those of its parameters and weight.
+/// Bounds of a rate that depend on the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// Largest rate, bit/s.
@@ -25,14 +25,14 @@ impl Limits {
     }
 }
 
-/// Feedback of an ACK.
+/// Feedback of an ACK to its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heard {
     /// The largest delay of the path, ns.
     pub delay_ns: u32,
     /// Time since the previous update, ns.
     pub passed_ns: Ns,
-    /// RTT as the unit of this time, ns.
+    /// RTT that `passed_ns` is compared with, ns.
     pub rtt_ns: Ns,
 }
 
@@ -68,7 +68,7 @@ impl SenderRate {
         }
     }
 
-    /// The flow starts.
+    /// Sets the rate with which the flow starts.
     pub fn start(&mut self, limits: &Limits) {
         either!(self, r => r.start(limits));
     }
@@ -76,12 +76,12 @@ impl SenderRate {
     pub fn weigh(&mut self, weight: f64, at_once: bool, limits: &Limits) -> bool {
         either!(self, r => r.weigh(weight, at_once, limits))
     }
-    /// Updates the rate after a change of the RTT at constant window.
+    /// Updates the rate after a change of the RTT from `from_ns` to `to_ns`, so that the window stays constant.
     #[inline]
     pub fn keep_window(&mut self, from_ns: Ns, to_ns: Ns) {
         either!(self, r => r.keep_window(from_ns, to_ns));
     }
-    /// Applies changed limits.
+    /// Applies the present limits to the rate.
     pub fn bound(&mut self, limits: &Limits) {
         either!(self, r => r.bound(limits));
     }
@@ -90,7 +90,7 @@ impl SenderRate {
     pub fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {
         either!(self, r => r.hear(heard, whole, limits));
     }
-    /// Handles an RTO. A drop implies a full queue, which without ACKs is the only signal.
+    /// Handles an RTO: halves the rate. A drop implies a full queue, and without ACKs there is no other signal.
     pub fn time_out(&mut self, limits: &Limits) {
         either!(self, r => r.time_out(limits));
     }
@@ -157,11 +157,11 @@ pub struct FixedSozeRate {
     floor: Floor,
     window: bool,
     log2_start: i64,
-    /// Logarithm of half of beta.
+    /// Logarithm of half of beta, the smallest expected rate/weight, bit/s.
     log2_least: i64,
-    /// Logarithm of the rate of one packet per nanosecond.
+    /// Logarithm of the rate of one packet per nanosecond, bit/s.
     log2_packet: i64,
-    /// Largest rate of the limits, bit/s, and its logarithm.
+    /// Largest rate by [`Limits`], bit/s, and its logarithm.
     most: (u64, i64),
     log2_weight: i64,
     log2_rate: i64,
@@ -170,11 +170,11 @@ pub struct FixedSozeRate {
 /// Settings of a sender in a kernel, in integers. Logarithms are base 2, with 32 fractional bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SozeSettings {
-    /// Logarithm of alpha, bit/s.
+    /// Logarithm of alpha, the largest rate/weight, bit/s.
     pub log2_alpha: i64,
     /// Logarithm of the initial rate of a flow of weight 1, bit/s.
     pub log2_start: i64,
-    /// Logarithm of half of beta, bit/s.
+    /// Logarithm of half of beta, the smallest expected rate/weight, bit/s.
     pub log2_least: i64,
     /// Logarithm of one packet per nanosecond, bit/s.
     pub log2_packet: i64,
@@ -184,13 +184,13 @@ pub struct SozeSettings {
     pub slope: u64,
     /// Largest delay above k that counts, ns.
     pub most_above_ns: u64,
-    /// k, ns.
+    /// k, the delay of alpha, ns.
     pub k_ns: u32,
-    /// m, with 31 fractional bits.
+    /// m, the exponent of a rate update, with 31 fractional bits.
     pub m: u32,
-    /// See [`RateUpdate::exact`](super::RateUpdate).
+    /// Whether the update deviates from the Soze paper: see [`RateUpdate::exact`](super::RateUpdate).
     pub exact: bool,
-    /// Whether the minimum rate is half of beta; otherwise it is one packet per RTT.
+    /// Whether the minimum rate is half of the flow's rate at beta; otherwise it is one packet per RTT.
     pub floor_beta: bool,
     /// Whether the state variable is a window, not a rate.
     pub window: bool,
@@ -217,12 +217,12 @@ impl FixedSozeRate {
             window,
         }
     }
-    /// The flow with this rate and weight, given as logarithms.
+    /// A copy with this rate, bit/s, and this weight, as logarithms.
     #[must_use]
     pub fn at(self, log2_rate: i64, log2_weight: i64) -> Self {
         FixedSozeRate { log2_rate, log2_weight, ..self }
     }
-    /// See [`SenderRate::new`].
+    /// Rate of a flow of weight 1 before its start.
     pub fn new(update: &RateUpdate, law: &SozeLaw, start_bps: f64, limits: &Limits) -> Self {
         FixedSozeRate {
             update: FixedUpdate::new(update),

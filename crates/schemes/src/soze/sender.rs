@@ -6,7 +6,7 @@ use crate::over::{Transport, TransportSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
 
-/// Averaging time of a subflow's part of its flow's rate, RTTs.
+/// Time constant of the average of a subflow's rate, RTTs.
 const HOLD_RTTS: f64 = 100.0;
 
 /// Sender of a flow.
@@ -14,7 +14,7 @@ const HOLD_RTTS: f64 = 100.0;
 pub struct SozeSender {
     law: SozeLaw,
     unit: DelayUnit,
-    /// k + p, ns.
+    /// k + p, the delay of the smallest expected rate/weight, ns.
     longest_ns: f64,
     /// Time constant of [`SozeSubflow::held_bps`], ns.
     hold_ns: f64,
@@ -30,7 +30,7 @@ struct SozeSubflow {
     limits: Limits,
     rate: SenderRate,
     /// Average rate over the last RTTs, bit/s, for the optimizer of a flow with several subflows. The rate itself
-    /// depends on the weight immediately, so that a weight computed from it would reinforce itself.
+    /// follows the weight immediately, so that a weight computed from it would reinforce itself.
     held_bps: f64,
     updated_ns: Ns,
     started: bool,
@@ -77,8 +77,8 @@ impl SozeSender {
             SenderState::Window | SenderState::WindowOfRate => {
                 io.pace(k, None, Some(((bps * rtt_ns * payload) as u64).max(mss)))
             }
-            // The window is twice what fills the longest delay: it only bounds the bytes in flight on a path without
-            // ACKs.
+            // The window is twice the bytes in flight at the longest delay: it only bounds the bytes in flight on a
+            // path without ACKs.
             SenderState::Rate => {
                 let window = 2.0 * bps * (rtt_ns + self.longest_ns) * payload;
                 io.pace(k, Some(bps), Some(window as u64 + 2 * mss));

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use subak_core::{Case, Flow, Flows, IdVec, Link, LinkId, Network, Policy};
 
-/// Example of appendix D: 100 Gb/s and 0.1 Gb/s, with p and k of section 4.
+/// Example of the Soze paper's appendix D: 100 Gb/s and 0.1 Gb/s, with p and k of section 4.
 const PAPER: Target = Target { alpha_bps: 100e9, beta_bps: 0.1e9, p_ns: 20e3, k_ns: 3e3 };
 
 fn near(got: f64, want: f64) {
@@ -19,7 +19,7 @@ fn the_target_function_number_by_number() {
     near(PAPER.delay_ns(1e9), 3e3 + 40e3 / 3.0);
     near(PAPER.share_bps(23e3), 0.1e9);
     near(PAPER.share_bps(13e3), 100e9 / 1000f64.sqrt());
-    // Below k a link is not full: what stands for alpha is the most that is asked for.
+    // Delays below k mean that the link is not full: they map to alpha, the largest rate/weight.
     near(PAPER.share_bps(0.0), 100e9);
 }
 
@@ -38,8 +38,8 @@ fn least_integrals() {
     assert!((least_integral(1e9) - std::f64::consts::FRAC_2_PI).abs() < 1e-6);
 }
 
-/// Lemma 3.1: distance of two rates per weight, in logarithms, after `steps` updates at one delay, relative to
-/// before.
+/// Soze's lemma 3.1: distance of two rates per weight, in logarithms, after `steps` updates at one delay, relative to
+/// their initial distance.
 fn apart(m: f64, steps: i32) -> f64 {
     let (mut a, mut b) = (4e9, 5e9);
     let before = libm::log(b / a);
@@ -61,8 +61,8 @@ fn rates_per_weight_come_together_for_m_between_0_and_2_and_not_beyond() {
     }
 }
 
-/// Equations 28 and 29, starting 1% off: the largest error of the last steps relative to the first, and the number of
-/// changes of sign.
+/// Soze's equations 28 and 29, starting 1% off the fixed point: the largest error of the last steps relative to the
+/// first, and the number of changes of sign.
 fn recurrence(p_over_dt_span: f64) -> (f64, usize) {
     let (dt_ns, weights, capacity_bps) = (1e3, 100.0, 100e9);
     let target = Target { p_ns: p_over_dt_span * dt_ns * PAPER.span(), ..PAPER };
@@ -86,12 +86,12 @@ fn delays_settle_above_the_bound_of_lemma_3_2_and_not_below() {
     for p in [0.495, 0.4, 0.3] {
         assert!(recurrence(p).0 > 1.0, "p = {p} dt ln(alpha / beta): {:?}", recurrence(p));
     }
-    // Appendix D.2: twice as large a p goes there without oscillation.
+    // Soze's appendix D.2: with a p twice as large, delays converge without oscillation.
     assert!(recurrence(1.01).1 == 0 && recurrence(0.9).1 > 0);
 }
 
-/// One link whose senders learn the delay after tau, starting 1% off: the error after 400 tau relative to the first.
-/// p is `integral` times ln(alpha / beta) tau; time is in hundredths of tau.
+/// One link whose senders receive the delay after tau, starting 1% off the fixed point: the error after 400 tau
+/// relative to the first. p is `integral` times ln(alpha / beta) tau; time is in hundredths of tau.
 fn delayed(integral: f64, m: f64) -> f64 {
     const STEPS: usize = 100;
     let (mut share, mut delay) = (0.01f64, vec![0.0; STEPS + 1]);
@@ -151,9 +151,9 @@ fn settled(links: usize, flows: &[(Vec<usize>, f64)], capacities: &[f64]) -> (Ca
 }
 
 proptest! {
-    /// Lemma 3.3. At weighted max-min, the delay of a full link is T of the largest rate per weight on it. The
-    /// largest delay of a flow's path is then T of the flow's own rate per weight. It occurs at the flow's
-    /// bottleneck, and rates no longer change.
+    /// Soze's lemma 3.3. At weighted max-min, the delay of a full link is T of the largest rate per weight on it. The
+    /// largest delay of a flow's path is then T of the flow's own rate per weight. It occurs at the flow's bottleneck,
+    /// and rates no longer change.
     #[test]
     fn the_signal_of_a_settled_network_comes_from_each_flows_bottleneck(
         flows in prop::collection::vec((prop::collection::vec(0usize..12, 1..5), 1.0..16.0f64), 1..40),

@@ -1,19 +1,21 @@
-//! A weighted RCP: a link keeps one level, bit/s per unit of weight, for all its flows, and a subflow sends at its weight
-//! times the least level of its path, through plain queues. At a steady state links are full, and rates are weighted max-min.
+//! A weighted RCP: a link keeps one level, bit/s per unit of weight, for all its flows, and a subflow sends at its
+//! weight times the smallest level of its path, through drop-tail FIFOs. In a steady state links are full, and rates
+//! are weighted max-min.
 //!
-//! After Dukkipati, Rate Control Protocol, Stanford 2007, whose update is that of the level: every base RTT T a link sets
+//! After Dukkipati, Rate Control Protocol, Stanford 2007, whose rate update applies to the level: every base RTT T a
+//! link sets
 //!
 //! ```text
 //! L <- L (1 + (T/d) (a (C - y) - b Q/d) / C)
 //! ```
 //!
-//! with y the arriving load, Q the shortest queue that a packet met since the last update and d the average RTT that packets
-//! carry, at least the base RTT and the time to drain Q.
+//! with y the arriving load, Q the shortest queue that a packet found since the last update and d the average RTT that
+//! packets carry, at least the base RTT and the time to drain Q.
 //!
-//! The unit of weights is the optimizer's, so the capacity does not bound a level as it bounds RCP's rate. A packet carries
-//! its sender's rate over its weight. A link's level is at most twice the largest such value of an interval: a link that is
-//! not a bottleneck does not wind up. A link that nobody has used for `IDLE_RTTS` starts again at half the value of the
-//! first packet.
+//! The optimizer chooses the unit of weights, so that the capacity does not bound a level as it bounds RCP's rate. A
+//! packet carries its sender's rate over its weight. A link's level is at most twice the largest such value of an
+//! interval, so that the level of a link that is not a bottleneck does not grow without bound. After `IDLE_RTTS`
+//! without data, the level starts again at half the value of the next packet.
 
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, TransportSource, Weight};
 use crate::queue::Fifo;
@@ -23,18 +25,18 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// Base RTTs without data after which a link's level is that of the next packet.
+/// Number of base RTTs without data after which the next packet sets a link's level anew.
 const IDLE_RTTS: u32 = 100;
-/// A link's first level, over what its first sender could use.
+/// Initial level of a link, as a fraction of the rate over weight in its first packet.
 const FIRST: f64 = 0.5;
-/// Least rate, in line rates: an ACK is what tells a sender of a higher level.
+/// Minimum rate, as a fraction of the line rate: a sender learns a higher level only from ACKs.
 const LEAST: f64 = 1e-3;
-/// Packets of an interval between two updates, at least: the load of few packets is noise.
+/// Minimum number of full packets between two updates: the load of fewer is noisy.
 const PACKETS: f64 = 10.0;
 /// Weight of one packet in the average RTT.
 const RTT_GAIN: f64 = 0.02;
 
-/// The transport.
+/// The transport levels: weighted RCP.
 #[derive(Debug, Clone, Copy)]
 pub struct Levels {
     a: f64,
@@ -46,11 +48,11 @@ pub struct Levels {
 /// Header of a data packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LevelHeader {
-    /// Least level of the links crossed, bit/s per unit of weight; 0 before the first.
+    /// Smallest level of the links crossed, bit/s per unit of weight; 0 before the first link.
     level_bps: f64,
     /// The sender's rate over its weight, bit/s.
     own_bps: f64,
-    /// The subflow's last RTT; 0 where it is not known.
+    /// The subflow's latest RTT, ns; 0 if it is not known.
     rtt_ns: u32,
 }
 
@@ -67,7 +69,7 @@ impl Transport for Levels {
         goal: Goal::MaxMin,
         settles: Settles { within: 0.05, rtts: 200.0 },
     };
-    /// A level follows weights within some RTTs.
+    /// A level converges only some RTTs after weights have changed.
     const SLOWDOWN: f64 = 10.0;
     type Wish = Weight;
     type Header = LevelHeader;
@@ -132,7 +134,7 @@ fn window_bytes(window: f64, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) ->
     (bytes / f64::from(mtu_bytes)).ceil().max(1.0) as u64 * u64::from(mss_bytes)
 }
 
-/// The sender's side.
+/// Sender: sends at its weight times the smallest level of its path.
 #[derive(Debug, Clone)]
 pub struct LevelSource {
     levels: Levels,
@@ -144,7 +146,7 @@ pub struct LevelSource {
 #[derive(Debug, Clone, Copy)]
 struct LevelSubflow {
     weight: f64,
-    /// The path's level, once an ACK has told it.
+    /// Smallest level of the path, bit/s per unit of weight; `None` before the first ACK.
     level_bps: Option<f64>,
     rtt_ns: u32,
     line_rate_bps: f64,
@@ -203,28 +205,28 @@ impl TransportSource<Levels> for LevelSource {
     }
 }
 
-/// A link's level.
+/// Link: its level, and the measurements by which the level is updated.
 #[derive(Debug, Clone)]
 pub struct Level {
     levels: Levels,
-    /// L; 0 before the first packet.
+    /// L, bit/s per unit of weight; 0 before the first packet.
     level_bps: f64,
-    /// d.
+    /// d, the average RTT of packets, ns.
     rtt_ns: f64,
-    /// The largest rate over weight of the senders since the last update.
+    /// Largest rate over weight in packets since the last update, bit/s.
     largest_own_bps: f64,
     arrived_bytes: u64,
     interval_ns: Ns,
-    /// The shortest queue that a packet met since the last update: one packet is no queue.
+    /// Shortest queue that an arriving packet found since the last update, bytes: the packet itself is no queue.
     least_queue_bytes: u64,
-    /// Updates since the last data packet.
+    /// Number of updates since the last data packet.
     idle: u32,
 }
 
 const UPDATE: u32 = 0;
 
 impl Level {
-    /// Time between two updates, ns: T, and at least [`PACKETS`] packets.
+    /// Time between two updates, ns: the base RTT T, and at least the time of [`PACKETS`] full packets.
     fn interval_ns(port: &Port) -> Ns {
         let packets_ns = PACKETS * 8e9 * f64::from(port.mtu_bytes) / port.capacity_bps;
         port.rtt_ns.max(packets_ns as Ns).max(1)

@@ -7,16 +7,16 @@ use subak_core::keys::AMOUNT;
 use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Scheme, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// `params.window`.
+/// Parameter `window`: maximum bytes in flight, in BDPs of the path.
 const WINDOW: Param = Param::number("window", 2.0, AMOUNT, "bytes in flight, at most, in BDPs of the path");
 
-/// The transport.
+/// The transport paced: sends at the target rates.
 #[derive(Debug, Clone, Copy)]
 pub struct Paced {
     window: f64,
 }
 
-/// Its sender's side.
+/// Sender: paces each subflow at its target rate.
 #[derive(Debug, Clone)]
 pub struct PacedSource {
     window: f64,
@@ -29,7 +29,7 @@ pub struct PacedSource {
 struct PacedSubflow {
     window_bytes: u64,
     rate_bps: f64,
-    /// RTT of the latest ACK; 0 before the first.
+    /// RTT of the latest ACK, ns; 0 before the first.
     rtt_ns: Ns,
     started: bool,
 }

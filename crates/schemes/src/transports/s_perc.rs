@@ -1,7 +1,7 @@
 //! s-PERC as a transport for weights that change (PERC thesis, section 3.2; NUMFabric names it in section 8).
 //!
-//! A control packet carries the present weight and the one with which its flow was counted on the trip before, so that
-//! links without per-flow state can update their sums.
+//! A control packet carries the present weight, and the weight with which links counted its flow on the previous trip,
+//! so that links without per-flow state can update their sums.
 
 use crate::over::{Optimizer, Part, Transport, TransportHop, TransportSink, TransportSource, Weight};
 use crate::perc::{PercHop, PercMessage, PercSink, PercSource};
@@ -13,13 +13,13 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, SubflowId};
 
-/// The transport.
+/// The transport s-perc: rates assigned by links in control packets.
 #[derive(Debug, Clone)]
 pub struct SPercTransport {
     s_perc: SPerc,
 }
 
-/// Copies the effects of `act` on an `Io` of its own to `outer`; calls `paced` with rates.
+/// Runs `act` with `inner`, and copies the resulting effects to `outer`; calls `paced` with each new pacing rate.
 fn relay<S: Scheme<Ctl: Carries<PercMessage<Stateless>>>>(
     inner: &mut Io<SPerc>,
     outer: &mut Io<S>,
@@ -90,12 +90,12 @@ impl Transport for SPercTransport {
     }
 }
 
-/// The sender's side.
+/// Sender: that of the scheme s-PERC, with weights that change.
 #[derive(Debug)]
 pub struct SPercSource {
     source: PercSource<Stateless>,
     io: Io<SPerc>,
-    /// Latest allocation of each subflow.
+    /// Latest allocation of each subflow, bit/s.
     rate_bps: IdVec<SubflowId, Option<f64>>,
     top_bps: f64,
 }
@@ -171,7 +171,7 @@ impl TransportSource<SPercTransport> for SPercSource {
     }
 }
 
-/// The link's side.
+/// State at a link: that of the scheme s-PERC.
 #[derive(Debug)]
 pub struct SPercHop {
     hop: PercHop<Stateless>,
@@ -202,7 +202,7 @@ impl TransportHop<SPercTransport> for SPercHop {
     }
 }
 
-/// The receiver's side.
+/// Receiver: that of the scheme s-PERC.
 #[derive(Debug)]
 pub struct SPercSink {
     sink: PercSink,

@@ -1,9 +1,9 @@
-//! Soze: the rate-per-weight of senders converges to that of the largest queueing delay of the path.
+//! Soze: a sender's rate/weight converges to the value that the largest queueing delay of its path stands for.
 //!
 //! Wang and Ng, Soze: One Network Telemetry Is All You Need for Per-flow Weighted Bandwidth Allocation at Scale, section 3.
 //! A hop smooths the queueing delays of its packets, and writes the delay into two bytes of the header if it is the largest
-//! so far. The receiver returns it. The sender multiplies its rate by U = (T^-1(D) / (r / w))^m (equations 6 and 7), scaled
-//! so that the updates of an RTT make one with m.
+//! so far. The receiver returns it. The sender multiplies its rate by U = (T^-1(D) / (r / w))^m (equations 6 and 7). An
+//! update is scaled to the time since the previous one, so that all updates of an RTT have the effect of one.
 
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
 use crate::queue::Fifo;
@@ -12,7 +12,7 @@ use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles};
 
-/// The transport.
+/// The transport soze: rates from the path's largest queueing delay.
 #[derive(Debug, Clone, Copy)]
 pub struct Soze {
     law: SozeLaw,
@@ -22,13 +22,13 @@ pub struct Soze {
 }
 
 impl Soze {
-    /// Parameters of senders, the signal of links, and the time constant of their filter, ns.
+    /// Parameters of senders, the signal of links, and the time constant of the links' filter, ns.
     pub(crate) fn parts(&self) -> (SozeLaw, Signal, f64) {
         (self.law, self.signal, self.filter_ns)
     }
 }
 
-/// Size of the Soze header.
+/// Parameter `header`: size of the Soze header, bytes.
 pub(crate) const HEADER: Param = Param::number(
     "header",
     2.0,
@@ -49,10 +49,10 @@ pub(crate) const ARITHMETIC: Param = Param::choice(
     "senders and filters count in floating point, or in integers as kernels and switches do",
 );
 
-/// p of the paper's simulations, whose base RTTs are some 16 us.
+/// p of the Soze paper's simulations, whose base RTTs are about 16 us; ns.
 const PAPERS_P_NS: f64 = 20_000.0;
-/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/transports/soze.md`), and the paper's
-/// own is 5.5.
+/// Upper bound of ln(alpha / beta) times the base RTT over the default p. A sender with a window is stable below 7.9 at
+/// m = 0.25 (`docs/transports/soze.md`); the Soze paper has 5.5.
 const MOST_GAIN: f64 = 6.0;
 
 const PARAMS: &[Param] = &[
@@ -111,7 +111,8 @@ impl Transport for Soze {
         about: "rates from the largest queueing delay of the path, which stands for a rate-per-weight (Soze)",
         paper: "Wang and Ng, Soze, section 3",
         params: PARAMS,
-        // Weighted max-min where every share is some packets in a round trip; below, a window is a packet.
+        // Rates are weighted max-min only while each flow has some packets per RTT, since a window is at least one
+        // packet.
         goal: Goal::Own,
         settles: Settles::NEVER,
     };
@@ -180,7 +181,7 @@ impl Transport for Soze {
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-/// m, between the bounds of lemma 3.1.
+/// Reads m; refuses values outside the bounds of Soze's lemma 3.1.
 pub(crate) fn exponent(params: &Params) -> Result<f64, InputError> {
     let m = params.number("m");
     if m > 0.0 && m < 2.0 {
@@ -190,17 +191,17 @@ pub(crate) fn exponent(params: &Params) -> Result<f64, InputError> {
     Err(InputError::new("params.m", format!("m is {m}"), format!("give a value above 0 and below 2; {why}")))
 }
 
-/// `params.header`.
+/// Reads the parameter `header`, bytes.
 pub(crate) fn header_bytes(params: &Params) -> Result<u32, InputError> {
     Ok(params.whole("header", 0.0, 1000.0)? as u32)
 }
 
-/// Floating point or integers.
+/// Reads the parameter `arithmetic`.
 pub(crate) fn arithmetic(params: &Params) -> SozeArithmetic {
     if params.word("arithmetic") == "float" { SozeArithmetic::Float } else { SozeArithmetic::Fixed }
 }
 
-/// Refuses a beta without an alpha, or not below it.
+/// Refuses a beta without an alpha, or above half of alpha.
 fn range(law: &SozeLaw) -> Result<(), InputError> {
     if law.beta_bps == 0.0 || law.beta_bps <= 0.5 * law.alpha_bps {
         return Ok(());
@@ -219,7 +220,7 @@ fn range(law: &SozeLaw) -> Result<(), InputError> {
     }
 }
 
-/// Refuses a p below the bound of lemma 3.2.
+/// Refuses a p below the bound of Soze's lemma 3.2.
 fn scale(law: &SozeLaw, dt_ns: f64) -> Result<(), InputError> {
     let (least_ns, p_ns) = (0.5 * dt_ns * law.span(), law.p_ns(0));
     if p_ns > least_ns {
@@ -230,7 +231,7 @@ fn scale(law: &SozeLaw, dt_ns: f64) -> Result<(), InputError> {
     Err(InputError::new("params.p", what, format!("give more than {:.3} us, or a smaller dt; {why}", least_ns / 1e3)))
 }
 
-/// The link's side.
+/// Link: writes its filtered signal into data packets, if it is the largest of the path so far.
 #[derive(Debug, Clone)]
 pub struct SozeTelemetry(Filter);
 

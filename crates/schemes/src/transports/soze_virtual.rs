@@ -1,9 +1,9 @@
 //! Soze on virtual queues: the same senders and header, with the delay of a virtual queue as the signal.
 //!
-//! A link's virtual queue counts arrivals, and is drained at a share eta of the capacity. While there is a real queue, it
-//! is drained more slowly, so that senders empty the real queue. p follows from the largest RTT: feedback arrives
-//! after an RTT, which the paper's bounds neglect. The page derives the condition. A link without
-//! traffic has the delay of the initial rate of flows, so that many that start at once do not overshoot.
+//! A link's virtual queue counts arrivals, and is drained at a fraction eta of the capacity. While there is a real
+//! queue, the virtual queue is drained more slowly, so that senders empty the real queue. p follows from the largest
+//! RTT: feedback arrives after an RTT, which the paper's bounds neglect (`docs/transports/soze-virtual.md`). A link
+//! without traffic has the delay of the initial rate of flows, so that many flows that start at once do not overshoot.
 
 use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, exponent, header_bytes};
 use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, Weight};
@@ -18,7 +18,7 @@ use subak_core::scheme::{
 };
 use subak_core::{InputError, Ns};
 
-/// The transport.
+/// The transport soze-virtual: Soze on virtual queues.
 #[derive(Debug, Clone, Copy)]
 pub struct SozeVirtual {
     set: Virtual,
@@ -26,7 +26,7 @@ pub struct SozeVirtual {
 }
 
 impl SozeVirtual {
-    /// Both sides.
+    /// Parameters of senders and links.
     pub(crate) fn set(&self) -> Virtual {
         self.set
     }
@@ -124,7 +124,7 @@ impl Transport for SozeVirtual {
     fn sink(&self, _flow: &FlowInfo) {}
 }
 
-/// Refuses a p with which the loop cannot be stable.
+/// Refuses a p for which the loop of senders and virtual queue is unstable.
 fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     let least = (1.0 + queue) * least_integral(law.m);
     if law.integral_rtts > least {
@@ -139,15 +139,15 @@ fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     ))
 }
 
-/// Link side: a virtual queue.
+/// Link: a virtual queue, whose delay is the signal.
 #[derive(Debug, Clone)]
 pub struct VirtualQueue {
     unit: DelayUnit,
-    /// Time without data after which it starts again, ns; 0: never.
+    /// Time without data after which the virtual queue is reset to its initial delay, ns; 0: never.
     anew_ns: f64,
     counts: CountedBytes,
     at_ns: Ns,
-    /// Time of the latest arrival of data.
+    /// Time of the latest arrival of data, ns.
     data_ns: Option<Ns>,
 }
 
@@ -174,7 +174,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Drains it up to now.
+    /// Drains the virtual queue for the time up to `now_ns`.
     #[inline]
     fn drain(&mut self, now_ns: Ns, port: &Port) {
         let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
@@ -186,7 +186,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Begins an arrival of data: after a long time without, the delay is reset to the initial one.
+    /// Handles an arrival of data: after `anew_ns` without data, the virtual delay is reset to the initial one.
     #[inline]
     fn begin(&mut self, now_ns: Ns) {
         let before = self.data_ns.replace(now_ns);
@@ -208,7 +208,7 @@ impl VirtualQueue {
         }
     }
 
-    /// The link's signal.
+    /// The delay that the link signals, as a value of the header field.
     #[inline]
     fn tell(&self, port: &Port) -> MaxDelay {
         match &self.counts {
@@ -281,7 +281,8 @@ mod tests {
     fn a_link_begins_with_the_delay_of_the_start_and_does_so_again_after_a_long_silence() {
         let mut link = queue(100.0);
         link.begin(5 * RTT_NS);
-        // T of a thousandth of the line rate: 3 ln(4000) round trips of p, of which ln(1000) / ln(4000).
+        // The delay of a thousandth of the line rate: p is 3 ln(400,000) RTTs, and the delay above k is p ln(1000) /
+        // ln(400,000).
         let start_ns = *delay_ns(&mut link);
         assert!((start_ns - (3e3 + 3.0 * 1000f64.ln() * RTT_NS as f64)).abs() < 1e-6);
         *delay_ns(&mut link) = 40e3;

@@ -1,13 +1,13 @@
 //! Swift: network-wide weighted max-min by fair queues at the links and windows at the hosts (NUMFabric, section 4.1).
 //!
-//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the time
-//! between packets; the sender computes a rate from it, smooths it into R, and has a window of R (d0 + dt). That is just
-//! enough to keep a packet queued at the bottleneck. It starts with a burst, sends nothing on the first ACK, and knows R
-//! from the second on.
+//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the
+//! time between packets. The sender computes a rate from it, smooths the rate into R, and sets its window to R (d0 +
+//! dt), d0 being the base RTT. That is just enough to keep a packet queued at the bottleneck. A sender starts with a
+//! burst, sends nothing on the first ACK, and knows R from the second ACK on.
 //!
-//! Additions to the paper: samples weigh by their length, 1 - exp(-gap / ewma_time). After [`FORGET_NS`] of silence a
-//! sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow that has
-//! no use for more than some rate (the top of a bandwidth function) is paced to that.
+//! Additions to the paper: samples weigh by their length, 1 - exp(-gap / ewma_time). After [`FORGET_NS`] without
+//! packets a sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow
+//! whose utility does not grow above some rate (the top of a bandwidth function) is paced at that rate.
 
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
 use crate::queue::{Stfq, VirtualLength};
@@ -17,42 +17,45 @@ use subak_core::scheme::{
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
-/// `params.dt`.
+/// Parameter `dt`: slack in the congestion window, as a time.
 const DT: Param = Param::number(
     "dt",
     0.0,
     ValueType::Time,
     "slack in the window R (d0 + dt): about the queueing delay at the bottleneck; 0: 0.15 base RTTs, from 6 to 300us",
 );
-/// `params.ewma_time`.
+/// Parameter `ewma_time`: time constant of the average of rate samples.
 const EWMA_TIME: Param = Param::number(
     "ewma_time",
     0.0,
     ValueType::Time,
     "time constant of the filter over rate samples; 0: 20us, and 5ns for each ns of base RTT above 25us, up to 5ms",
 );
-/// `params.initial_window`.
+/// Parameter `initial_window`: packets of the burst at a flow's start.
 const INITIAL_WINDOW: Param =
     Param::number("initial_window", 3.0, ValueType::Packets, "packets of the burst at a flow's start");
-/// `params.time_scale`.
+/// Parameter `time_scale`: factor of `ewma_time`.
 const TIME_SCALE: Param = Param::number("time_scale", 1.0, AMOUNT, "multiplies ewma_time");
 
-/// `dt` and `ewma_time` of table 2, ns, for an RTT of 16 us.
+/// `dt` of NUMFabric's table 2, ns, for an RTT of 16 us.
 const DT_NS: f64 = 6e3;
+/// `ewma_time` of NUMFabric's table 2, ns, for an RTT of 16 us.
 const EWMA_NS: f64 = 20e3;
-/// Base RTT up to which they are the defaults, ns.
+/// Base RTT up to which `DT_NS` and `EWMA_NS` are the defaults, ns.
 const PAPER_RTT_NS: f64 = 25e3;
-/// Default `dt` at longer RTTs, in base RTTs, and its maximum, ns: default buffers hold 360 us.
+/// Default `dt` at longer RTTs, in base RTTs.
 const DT_RTTS: f64 = 0.15;
+/// Maximum of the default `dt`, ns, since default buffers hold 360 us.
 const MOST_DT_NS: f64 = 300e3;
-/// Increase of the default `ewma_time` for each ns of base RTT, up to an RTT above which Swift does not converge.
+/// Increase of the default `ewma_time` for each ns of base RTT above [`PAPER_RTT_NS`].
 const EWMA_RTTS: f64 = 5.0;
+/// Base RTT above which Swift does not converge, ns.
 const MOST_RTT_NS: f64 = 5e6;
 
-/// Time without a packet after which the next sample replaces the average.
+/// Time without a packet after which the next sample replaces the average, ns.
 pub const FORGET_NS: Ns = 8_000_000;
 
-/// The transport.
+/// The transport swift: fair queues, and windows from packet gaps.
 #[derive(Debug, Clone, Copy)]
 pub struct SwiftTransport {
     dt_ns: f64,
@@ -64,9 +67,9 @@ pub struct SwiftTransport {
 /// Swift header of a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SwiftHeader {
-    /// Length in bits over weight.
+    /// Packet length in bits over the flow's weight.
     pub virtual_len: f64,
-    /// In ACKs: time since the packet before, ns; 0 for the first.
+    /// In ACKs: time between the arrivals of the previous packet and of the ACKed one, ns; 0 for the first.
     pub gap_ns: u32,
 }
 
@@ -142,19 +145,19 @@ impl Transport for SwiftTransport {
 }
 
 impl SwiftTransport {
-    /// dt on a path of this base RTT, ns.
+    /// `dt` on a path of this base RTT, ns.
     fn dt_ns(&self, base_rtt_ns: Ns) -> f64 {
         if self.dt_ns > 0.0 { self.dt_ns } else { (DT_RTTS * base_rtt_ns as f64).clamp(DT_NS, MOST_DT_NS) }
     }
 
-    /// Time constant of the filter on a path of this base RTT, ns.
+    /// Time constant of the filter over rate samples, on a path of this base RTT, ns.
     fn ewma_ns(&self, base_rtt_ns: Ns) -> f64 {
         let longer_ns = (base_rtt_ns as f64).clamp(PAPER_RTT_NS, MOST_RTT_NS) - PAPER_RTT_NS;
         self.time_scale * if self.ewma_ns > 0.0 { self.ewma_ns } else { EWMA_NS + EWMA_RTTS * longer_ns }
     }
 }
 
-/// The sender.
+/// Sender of a flow.
 #[derive(Debug, Clone)]
 pub struct SwiftSource {
     transport: SwiftTransport,
@@ -166,13 +169,13 @@ pub struct SwiftSource {
 
 #[derive(Debug, Clone, Copy)]
 struct SwiftSubflow {
-    /// Base RTT.
+    /// d0, the base RTT, ns.
     d0_ns: Ns,
     dt_ns: f64,
     ewma_ns: f64,
     weight: f64,
     acks: u32,
-    /// R.
+    /// R, the average of rate samples, bit/s; `None` before the first.
     rate_bps: Option<f64>,
     window_packets: u64,
 }
@@ -183,7 +186,7 @@ impl SwiftSource {
         io.pace(k, self.top_bps, Some(window));
     }
 
-    /// A rate sample of `bits` in `gap_ns`.
+    /// Adds a rate sample of `bits` in `gap_ns`, and updates the window.
     #[inline]
     fn sample(&mut self, k: SubflowId, bits: f64, gap_ns: f64) {
         let s = &mut self.subflows[k];

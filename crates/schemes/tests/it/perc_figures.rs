@@ -8,7 +8,7 @@ use subak_core::{FlowId, LinkId, SubflowId};
 
 const G: f64 = 1e9;
 
-/// The links and flows of figures 2.1, 3.1 and 3.3.
+/// The links and flows of figures 2.1, 3.1 and 3.3 of the PERC thesis.
 struct Example<S: Named> {
     links: BTreeMap<&'static str, (S::Hop, Port)>,
     flows: BTreeMap<&'static str, (u32, Vec<&'static str>, S::Ctl)>,
@@ -159,8 +159,8 @@ fn figure_3_2_n_perc() {
         ("fB", "l30", 20.0, 18.0, 18.0, B),
         ("fB", "l20", 18.0, 20.0, 18.0, E),
     ];
-    // NumB and SumE after each round. The text's l30 after round 1 and l12 after rounds 1 and 2 do not follow from its
-    // own updates: f_W is bottlenecked at l30 (NumB 1) and elsewhere at l12 (SumE 10).
+    // NumB and SumE after each round. In the thesis' text, l30 after round 1 and l12 after rounds 1 and 2 do not follow
+    // from its own updates: f_W is bottlenecked at l30 (NumB 1) and elsewhere at l12 (SumE 10).
     let links = [
         [("l20", 1.0, 0.0), ("l30", 1.0, 20.0), ("l12", 0.0, 10.0)],
         [("l20", 1.0, 0.0), ("l30", 2.0, 0.0), ("l12", 0.0, 10.0)],
@@ -177,7 +177,7 @@ fn figure_3_2_n_perc() {
         }
     }
     let carried = |flow: &str| -> Vec<f64> { example.flows[flow].2.fields.iter().map(|f| f.b / G).collect() };
-    // Behind those of the links stands that of the virtual one, without a demand.
+    // The last rate is that of the virtual link, infinite without a demand.
     let none = f64::INFINITY;
     assert_eq!((carried("fW"), carried("fB")), (vec![15.0, 12.0, none], vec![20.0, 18.0, none]));
 }
@@ -213,7 +213,7 @@ fn figure_2_3_fair() {
             assert_eq!((stored(FlowId(0)), stored(FlowId(1))), (blue, white), "{link} after round {}", round + 1);
         }
     }
-    // The text has f_B's and f_W's bottleneck rates at l30 swapped.
+    // The thesis' text has f_B's and f_W's bottleneck rates at l30 swapped.
     let carried = |flow: &str| -> Vec<f64> { example.flows[flow].2.fields.iter().map(|f| f.b / G).collect() };
     let none = f64::INFINITY;
     assert_eq!((carried("fB"), carried("fW")), (vec![20.0, 18.0, none], vec![15.0, 12.0, none]));

@@ -1,4 +1,4 @@
-//! Sizes in the PERC family: state at links, and bytes of control packets.
+//! Sizes in the PERC schemes: state at links, and bytes of control packets.
 
 use serde_json::Map;
 use subak_core::rng::Stream;
@@ -95,7 +95,8 @@ fn sums_do_not_drift_over_ten_million_updates() {
     assert!((link.num_b() - num_b).abs() < 1e-12, "{} against {num_b}", link.num_b());
 }
 
-/// A packet marked lost passes a link after its flow was restarted. Two rounds later it has no effect.
+/// A packet that its source has marked lost passes a link after the flow was restarted. Two rounds later it has no
+/// effect.
 #[test]
 fn what_a_given_up_packet_left_behind_is_gone_after_two_rounds() {
     let rule = s_perc_star::Robust::default();

@@ -124,7 +124,7 @@ fn overflow_drops_the_largest_virtual_length_and_charges_nothing_for_it() {
 fn flows_that_are_gone_are_forgotten() {
     let mut link = Link::new(1 << 20);
     for flow in 0..100_000 {
-        // One packet each, while a heavy flow keeps the link busy and V at the start of the newcomers.
+        // One packet of each flow, which leaves at once. V stays at 0, so that only idle time removes the flows.
         link.push(flow, 1500, 1e-3);
         link.pop();
     }

@@ -14,8 +14,8 @@ subak_core::id! {
     struct FlowSlot(u32);
 }
 
-/// Number of links in a row. Unused entries have numbers beyond the links, distinct by position. In the last entry,
-/// the next number marks a longer path.
+/// Number of links in a row. Position `i` beyond the end of a shorter path has the index "number of links + `i`". The
+/// last position of a longer path has the index "number of links + `ROW`".
 const ROW: usize = 8;
 
 /// A path, or the first links of a longer one.
@@ -31,7 +31,8 @@ struct Water {
     weight: f64,
 }
 
-/// Fraction of its last recomputed sum below which a weight is recomputed, since subtraction cancels digits.
+/// When subtractions have reduced a link's weight to less than this fraction of its last recomputed sum, the weight is
+/// recomputed, since subtractions cancel digits.
 const CANCELLED: f64 = 1e-4;
 
 /// Number of flows that are prefetched together.
@@ -41,10 +42,10 @@ const BATCH: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
     rows: IdVec<FlowSlot, LinkRow>,
-    /// Whether all flows have the same weight. It then counts as 1, and water levels are rates.
+    /// Whether all flows have the same weight. Each weight then counts as 1, so that water levels are rates.
     uniform: bool,
     water: IdVec<LinkId, Water>,
-    /// Weight of each link at its latest recomputation; 0 for uniform weights, which cannot cancel.
+    /// Weight of each link when it was last recomputed. With uniform weights 0, since integers do not lose digits.
     summed: IdVec<LinkId, f64>,
     /// The flows of link `l` are `members[start[l]..end[l]]`.
     start: IdVec<LinkId, u32>,
@@ -219,7 +220,7 @@ impl Filling {
         self.done[k.index() / 64] >> (k.0 % 64) & 1 == 1
     }
 
-    /// Collects the flows of link `l` that are not frozen.
+    /// Collects the flows of link `l` that are not frozen yet.
     fn find_ready(&mut self, l: LinkId) {
         let mut ready = std::mem::take(&mut self.ready);
         let members = &self.members[self.members_of(l)];

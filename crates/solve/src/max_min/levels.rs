@@ -15,9 +15,9 @@ const NONE: LinkId = LinkId::NONE;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
     lowest: u64,
-    /// Number of low bits within a bucket.
+    /// Number of low bits of a level in which the levels of a bucket differ.
     width: u32,
-    /// First link of each bucket, and the link after each link.
+    /// First link of each bucket's linked list.
     first: Vec<LinkId>,
     after: IdVec<LinkId, LinkId>,
     /// First bucket that is not in the heap.
@@ -26,7 +26,7 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Restarts with the given levels; link numbers are below `links`.
+    /// Restarts with the given levels; link indices are below `links`.
     pub fn fill(&mut self, links: usize, levels: impl Iterator<Item = (f64, LinkId)> + Clone) {
         let (mut lowest, mut highest, mut count) = (u64::MAX, 0, 0usize);
         for (level, _) in levels.clone() {

@@ -23,7 +23,7 @@ pub const NO_LINK: LinkId = LinkId::NONE;
 pub struct PathRows<'a> {
     /// Capacity of each link, bit/s.
     pub capacity_bps: &'a [f64],
-    /// Flow `f` takes `links[link_ptr[f]..link_ptr[f + 1]]`.
+    /// The path of flow `f` is `links[link_ptr[f]..link_ptr[f + 1]]`.
     pub link_ptr: &'a [u32],
     /// The links of all flows.
     pub links: &'a [LinkId],
@@ -69,11 +69,11 @@ impl PathRows<'_> {
     }
 }
 
-/// Largest number of flows that are frozen in rounds: beyond it, filling links one by one is faster.
+/// Largest number of flows that are frozen in rounds. With more flows, filling links one by one is faster.
 const FEW: usize = 1000;
 
-/// Max-min solver that reuses its memory between solves. With few flows its cost is proportional to their paths, not
-/// to the network (after the first solve on that network).
+/// Max-min solver that reuses its memory between solves. With few flows the cost of a solve is proportional to their
+/// paths, not to the network (after the first solve on that network).
 #[derive(Debug, Clone, Default)]
 pub struct MaxMin {
     rounds: Rounds,
@@ -174,7 +174,8 @@ mod tests {
                 prop_assert!(rounds.solve(&rows, &mut few, &mut few_by).1.is_none());
                 filling.solve(&rows, &mut many, &mut many_by);
                 for f in 0..n {
-                    // What large flows leave of a link is known as well as the link's capacity is.
+                    // Rounding errors of a flow's rate are relative to the capacity of its widest link, from which
+                    // larger rates were subtracted.
                     let widest = rows.path(FlowId::from_index(f)).iter().map(|&l| net.capacity_bps[l.index()]).fold(0.0, f64::max);
                     let apart = (few[f] - many[f]).abs();
                     prop_assert!(apart <= 1e-9 * few[f] + 1e-12 * widest, "{}: {:?} {:?}", f, few, many);

@@ -4,17 +4,17 @@
 use super::{NO_LINK, PathRows};
 use subak_core::{FlowId, IdVec, LinkId};
 
-/// Largest number of rounds: what then remains is a long chain of dependent links.
+/// Largest number of rounds: the flows then left are on long chains of links, each of which depends on the one before.
 const MOST_ROUNDS: usize = 30;
 
 /// State of a link in a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundLink {
     residual_bps: f64,
-    /// Weight of the open flows; 0 on links without flows, and on all links between solves.
+    /// Weight of the flows that are not frozen; 0 on links without such flows, and on all links between solves.
     weight: f64,
     level: f64,
-    /// Lowest water level among the links that its flows cross.
+    /// Lowest water level among all links that the link's flows cross.
     lowest: f64,
 }
 
@@ -23,11 +23,11 @@ struct RoundLink {
 pub(super) struct Rounds {
     state: IdVec<LinkId, RoundLink>,
     used: Vec<LinkId>,
-    /// Open flows, each with the lowest water level on its path.
+    /// Flows that are not frozen, each with the lowest water level on its path.
     open: Vec<(f64, FlowId)>,
 }
 
-/// Flows left after the rounds.
+/// Flows that are not frozen after the last round, and the capacities left for them.
 pub(super) struct Rest {
     pub flows: Vec<FlowId>,
     pub capacity_bps: IdVec<LinkId, f64>,
@@ -69,8 +69,8 @@ impl Rounds {
         }
     }
 
-    /// Computes the water levels of links with open flows. Weights are summed again in each round, so that no digits
-    /// cancel.
+    /// Computes the water levels of links with flows that are not frozen. Weights are summed anew in each round, so
+    /// that no digits cancel.
     fn take_levels(&mut self) {
         let state = &mut self.state;
         self.used.retain(|&l| {
@@ -95,7 +95,7 @@ impl Rounds {
         }
     }
 
-    /// Freezes the flows at their demand or on a saturated link, and sums the weights of the others.
+    /// Freezes the flows at their demand or on a saturated link, and sums the weights of the other flows by link.
     fn freeze(&mut self, rows: &PathRows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         let state = &mut self.state;
         self.open.retain(|&(lowest, f)| {

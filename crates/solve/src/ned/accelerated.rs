@@ -1,5 +1,5 @@
-//! NED with Nesterov's acceleration, restarted when the momentum opposes the step (O'Donoghue and Candes 2015). This
-//! is an addition: the paper has no such method. A price falls to a quarter at most in one step.
+//! NED with Nesterov's acceleration, restarted when the momentum opposes the step (O'Donoghue and Candes 2015). This is
+//! an addition: Flowtune's paper has no such method. One step reduces a price to no less than a quarter.
 
 use super::diagonal::{QUARTER, safe_gamma};
 use super::real::Real;

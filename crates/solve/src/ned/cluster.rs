@@ -1,7 +1,8 @@
 //! Links and flows of an iteration, in the layout of its loops; flows can be added and removed.
 //!
-//! Capacities are scaled to order 1, and gains so that the first flow's is 1: prices stay near 1 and single precision
-//! suffices. A failed link has capacity 0 and an infinite price, so that flows over it have rate 0.
+//! Capacities are scaled to order 1, and gains (marginal utilities at rate 1) so that the first flow's is 1: prices
+//! stay near 1 and single precision suffices. A failed link has capacity 0 and an infinite price, so that flows over it
+//! have rate 0.
 
 use super::LANES;
 use super::real::Real;
@@ -13,12 +14,12 @@ use subak_core::{Case, IdVec, InputError, LinkId, Utility};
 pub struct FlowKey(pub(super) u32);
 
 impl FlowKey {
-    /// Its number, from 0 on; numbers of removed flows are reused.
+    /// Number of the flow, from 0 on; numbers of removed flows are reused.
     pub fn number(self) -> u32 {
         self.0 - 1
     }
 
-    /// Flow of this number, if it exists.
+    /// Key of the flow with this number, which need not exist.
     pub fn of_number(number: u32) -> Self {
         FlowKey(number.saturating_add(1))
     }
@@ -29,7 +30,7 @@ impl FlowKey {
     }
 }
 
-/// Slot whose path is dead: unused indices point to it, and its rate is 0.
+/// Slot without a flow, with the dead link as its path and rate 0. Unused table entries refer to this slot.
 const EMPTY: u32 = 0;
 
 /// Links with capacities, and flows with paths and utilities U'(x) = gain x^-alpha.
@@ -37,7 +38,7 @@ const EMPTY: u32 = 0;
 pub struct Cluster<T> {
     pub(super) alpha: f64,
     unit_bps: f64,
-    /// Upper bound of a rate, as a multiple of the narrowest capacity on its path.
+    /// Upper bound of a flow's rate, as a multiple of the narrowest capacity on the flow's path.
     most_lines: f64,
     ln_gain_unit: Option<f64>,
     pub(super) capacity: IdVec<LinkId, T>,
@@ -45,7 +46,8 @@ pub struct Cluster<T> {
     pub(super) width: usize,
     /// Blocks of 16 flows, each with `width` rows of links.
     pub(super) paths: Vec<[LinkId; LANES]>,
-    /// Smallest price of each flow's path: at it the flow's rate is its narrowest link's capacity, or its demand.
+    /// Lower bound of each flow's path price: at this price the flow's rate is its narrowest link's capacity, or its
+    /// demand.
     pub(super) floor: Vec<[T; LANES]>,
     pub(super) gain: Vec<[T; LANES]>,
     ln_gain: Vec<f64>,
@@ -55,7 +57,7 @@ pub struct Cluster<T> {
     top: u32,
     uneven: usize,
     pub(super) slices: Slices,
-    /// Number of changes, by which price updates detect outdated values.
+    /// Number of changes of flows and links. Price updates recompute stored values after a change.
     pub(super) version: u64,
 }
 
@@ -96,8 +98,8 @@ impl<T: Real> Cluster<T> {
         Ok(cluster)
     }
 
-    /// Sets the upper bound of a rate, as a multiple of the narrowest capacity on its path (default 1), for
-    /// experiments. It applies to flows added later.
+    /// Sets the upper bound of a flow's rate, as a multiple of the narrowest capacity on the flow's path (default 1),
+    /// for experiments. The bound applies to flows that are added later.
     pub fn with_most_lines(mut self, times: f64) -> Result<Self, InputError> {
         if !(times.is_finite() && times >= 1.0) {
             return Err(InputError::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
@@ -106,8 +108,8 @@ impl<T: Real> Cluster<T> {
         Ok(self)
     }
 
-    /// A cluster of some of the links, renumbered, without flows. The scale is the same; a gain of `ln_gain_unit`
-    /// becomes 1.
+    /// A cluster of some of the links, renumbered, without flows. The scale of capacities is the same; a gain with the
+    /// logarithm `ln_gain_unit` becomes 1.
     pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
         let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
         part.capacity = links.iter().map(|&l| self.capacity[l]).collect();
@@ -126,12 +128,13 @@ impl<T: Real> Cluster<T> {
         Ok((cluster, keys))
     }
 
-    /// Adds a flow of `weight` over `path`. Places of errors are relative to the flow.
+    /// Adds a flow of `weight` over `path`. An error's place is relative to the flow, for example `weight`.
     pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<FlowKey, InputError> {
         self.add_within(path, weight, f64::INFINITY)
     }
 
-    /// Adds a flow of `weight` over `path` with a demand, bit/s. Places of errors are relative to the flow.
+    /// Adds a flow of `weight` over `path` with a demand, bit/s. An error's place is relative to the flow, for example
+    /// `weight`.
     pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<FlowKey, InputError> {
         let ln_gain = self.alpha * ln_weight(weight)?;
         let flow = NewFlow { path, ln_gain, demand_bps };
@@ -139,8 +142,8 @@ impl<T: Real> Cluster<T> {
         Ok(self.insert(&flow))
     }
 
-    /// Adds many flows: all of them, or none. Large sets are numbered by their position in the network, which reduces
-    /// memory traffic per step.
+    /// Adds many flows: all of them, or on an error none. Large sets are numbered by their position in the network,
+    /// which reduces memory traffic per step.
     pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<FlowKey>, InputError> {
         for (f, flow) in flows.iter().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
@@ -157,7 +160,7 @@ impl<T: Real> Cluster<T> {
         Ok(keys)
     }
 
-    /// Checks a flow; places of errors are relative to it.
+    /// Checks a flow. An error's place is relative to the flow, for example `weight`.
     pub(super) fn check(&self, flow: &NewFlow<'_>) -> Result<(), InputError> {
         let NewFlow { path, ln_gain, demand_bps } = *flow;
         let links = self.capacity.len();
@@ -333,12 +336,12 @@ impl<T: Real> Cluster<T> {
         self.width
     }
 
-    /// The scale of rates: bit/s per unit.
+    /// Unit of scaled rates and capacities, bit/s.
     pub fn unit_bps(&self) -> f64 {
         self.unit_bps
     }
 
-    /// The scale of prices: utility per bit/s per unit.
+    /// Unit of scaled prices, utility per bit/s.
     pub fn price_unit(&self) -> f64 {
         libm::exp(self.ln_gain_unit.unwrap_or(0.0) - self.alpha * libm::log(self.unit_bps))
     }
@@ -348,7 +351,7 @@ impl<T: Real> Cluster<T> {
         self.uneven == 0 && self.alpha == 1.0
     }
 
-    /// Number of blocks ever used.
+    /// Number of blocks of flows ever used.
     pub(super) fn blocks(&self) -> usize {
         (self.top as usize).div_ceil(LANES)
     }
@@ -412,7 +415,7 @@ impl<T: Real> Cluster<T> {
 pub struct NewFlow<'a> {
     /// Links of the path.
     pub path: &'a [LinkId],
-    /// Logarithm of its marginal utility at 1 bit/s.
+    /// Logarithm of the flow's marginal utility at 1 bit/s.
     pub ln_gain: f64,
     /// Demand, bit/s; infinite for no bound.
     pub demand_bps: f64,

@@ -6,9 +6,10 @@
 //! converges. On two tiers L is at most 4 and 2 / L = 0.5; on three tiers 6 and 0.33. Most small workloads price one
 //! link per path and converge up to 2, as the paper observed.
 //!
-//! Increases are bounded: under the logarithm load/H is a mean of path prices, so that a price rises by at most gamma
-//! times it. By equation 4, a price may fall to 0 in one step. [`Ned::bounded`] limits the fall to a quarter, an
-//! addition. A price that vanishes by rounding beside the paths' prices becomes 0.
+//! Increases are bounded: under the logarithm load/H is a mean of path prices, so that a step raises a price by at most
+//! gamma times this mean. By equation 4, a price may fall to 0 in one step. With [`Ned::bounded`], an addition, a step
+//! reduces a price to no less than a quarter. A price that rounding makes negligible beside the paths' prices becomes
+//! 0.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
@@ -25,11 +26,11 @@ pub fn safe_gamma(longest_path: usize) -> f64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ned {
     gamma: Option<f64>,
-    /// Smallest ratio of a price after a step to that before.
+    /// Smallest ratio of a price after a step to the price before.
     least: f64,
 }
 
-/// Smallest ratio of a price after a bounded step to that before.
+/// Smallest ratio of a price after a step to the price before, under [`Ned::bounded`].
 pub(super) const QUARTER: f64 = 0.25;
 
 impl Ned {
@@ -38,7 +39,7 @@ impl Ned {
         Ned { gamma: Some(gamma), ..Ned::default() }
     }
 
-    /// Limits the fall of a price to a quarter in one step.
+    /// Bounds steps: one step reduces a price to no less than a quarter.
     #[must_use]
     pub fn bounded(self) -> Self {
         Ned { least: QUARTER, ..self }

@@ -28,16 +28,16 @@ pub struct NedIteration<T, L> {
     response: FlowRates<T>,
     sums: Vec<Sums<T>>,
     steps: u64,
-    /// Version of the cluster at which the prices of failed links were last updated.
+    /// Version of the cluster at which the prices of failed and recovered links were last set.
     restored: Option<u64>,
 }
 
 /// Flow rates and their derivatives at the current prices.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlowRates<T> {
-    /// 1/q of the flow in each slot.
+    /// 1/q of the flow in each slot, with q the flow's path price.
     inverse: Vec<[T; LANES]>,
-    /// x and -dx/dq of each flow, unless both follow from 1/q alone.
+    /// Rate x and -dx/dq of each flow (q: path price); empty if both follow from 1/q alone.
     pairs: Vec<[[T; 2]; LANES]>,
 }
 
@@ -70,7 +70,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         self.steps += 1;
     }
 
-    /// Computes rates from the present prices; [`NedIteration::step`] does this first.
+    /// Computes rates from the present prices; the first half of [`NedIteration::step`].
     pub fn respond(&mut self) {
         self.restore();
         let NedIteration { cluster, division, price, response, sums, .. } = self;
@@ -156,8 +156,8 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         }
     }
 
-    /// Applies F-NORM a second time to normalized `rates`: a flow whose links have spare capacity gets a share of it.
-    /// An addition; the paper normalizes once.
+    /// Applies F-NORM a second time to normalized `rates`: a flow whose links have spare capacity gets a higher rate.
+    /// This is an addition; the paper normalizes once.
     pub fn normalize_again(&self, rates: &mut [T]) {
         let cluster = &self.cluster;
         let mut ratio = IdVec::<LinkId, f64>::filled(0.0, cluster.links());
@@ -305,7 +305,7 @@ impl<T: Real> FlowRates<T> {
         }
     }
 
-    /// Sums G and H of each link, without the capacity.
+    /// For each link the sum of its flows' rates (G without the capacity), and the sum of -dx/dq (-H).
     #[inline(always)]
     fn gather(&self, cluster: &Cluster<T>, sums: &mut [Sums<T>]) {
         let slices = &cluster.slices;
@@ -325,7 +325,7 @@ impl<T: Real> FlowRates<T> {
         }
     }
 
-    /// Rates of the block's flows; `None` for flows added since.
+    /// Rates of the flows of a block; `None` for a block added since the last step.
     #[inline(always)]
     fn rates(&self, cluster: &Cluster<T>, block: usize) -> Option<[T; LANES]> {
         if cluster.plain() && self.pairs.is_empty() {
@@ -344,7 +344,7 @@ impl<T: Real> FlowRates<T> {
     }
 }
 
-/// Input of price updates that need more than the diagonal.
+/// Input of price updates that need more than the diagonal of the Hessian.
 #[derive(Debug)]
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,

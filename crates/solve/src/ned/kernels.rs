@@ -73,7 +73,7 @@ pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
     }
 }
 
-/// Number of blocks of flows whose prices are summed before the divisions.
+/// Number of blocks of flows whose path prices are summed before the divisions.
 const RUN: usize = 8;
 
 /// Sums of each link over flows with the logarithm of weight 1: x = 1/q and -dx/dq = 1/q^2.
@@ -98,7 +98,7 @@ pub(super) fn gather_plain<T: Real>(rows: &[[u32; LANES]], inverse: &[T]) -> [Su
     std::array::from_fn(|i| [load[i], answer[i]])
 }
 
-/// Sums of each link over precomputed pairs of its flows.
+/// Sums of each link over its flows' `pairs`, each a rate and minus its derivative.
 #[inline(always)]
 pub(super) fn gather_pairs<T: Real>(rows: &[[u32; LANES]], pairs: &[Sums<T>]) -> [Sums<T>; LANES] {
     let pairs = Table::new(pairs);

@@ -147,7 +147,7 @@ impl NedRun {
     }
 }
 
-/// Largest relative difference of a rate from `want`; `None` without flows.
+/// Largest relative difference of a rate from its entry in `want`; 0 without flows.
 pub fn worst_off(rates_bps: &[f64], want: &[f64]) -> f64 {
     let off = |(got, want): (&f64, &f64)| if got == want { 0.0 } else { (got / want - 1.0).abs() };
     rates_bps.iter().zip(want).map(off).fold(0.0, f64::max)

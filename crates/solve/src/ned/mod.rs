@@ -53,7 +53,7 @@ pub struct LawInput<'a, T> {
     pub capacity: &'a [T],
     /// For each link the sums over its flows of the rates x and of -dx/dp, which is -H.
     pub sums: &'a [[T; 2]],
-    /// -dx/dp of the flow in each slot.
+    /// -dx/dp (rate by price) of the flow in each slot, for Hessian products.
     answers: &'a dyn Answers<T>,
 }
 

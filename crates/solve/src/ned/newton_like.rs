@@ -2,7 +2,8 @@
 //! the change of a link's load after its price's last change instead of computed.
 //!
 //! The papers do not bound the estimate. Here it is averaged over the last steps, and kept within a factor of 16 of an
-//! initial guess. That is the value for a saturated link's flows at one price: load squared over their number.
+//! initial guess, load squared over the number of flows. The guess is exact if all flows of a saturated link have the
+//! same path price.
 
 use super::real::Real;
 use super::{LawInput, PriceUpdate};

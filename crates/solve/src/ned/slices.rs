@@ -7,13 +7,14 @@ use subak_core::{IdVec, LinkId};
 /// Spare entries of a link for future flows: an eighth of its flows plus this number.
 const SPARE: usize = 4;
 
-/// Links whose numbers differ only in this many low bits stay together, since their flows do (see `tiled`).
+/// Links are sorted by their index without this many low bits, then by their number of flows: links with close indices
+/// have flows in close slots (see `tiled`).
 const NEAR: u32 = 8;
 /// Number of entries below which the flows' rates fit into the first-level cache in any order.
 const MOST_IN_CACHE: u64 = 30_000;
 
-/// Morton order of `paths` by first and last link. Flows that are near each other then share both, so that a link
-/// reads few places whether it is at the start or the end of paths.
+/// Morton order of `paths` by first and last link. Flows that are close in this order have nearly the same first and
+/// last links, so that a link reads few places whether it is at the start or the end of paths.
 pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [LinkId]>) -> Vec<usize> {
     let spread = |x: LinkId| {
         let mut x = u64::from(x.0);
@@ -45,10 +46,11 @@ pub(super) struct Slices {
     pub start: Vec<u32>,
     /// One past the last row reserved for each slice.
     end: Vec<u32>,
-    /// Number of rows abandoned by relocated slices.
+    /// Number of unused rows that slices left when they were moved.
     left: usize,
-    /// Number of used entries, now and when the slices were built.
+    /// Number of used entries.
     places: usize,
+    /// Number of used entries when the slices were built.
     built: usize,
     /// Number of rows of each slice that contain flows.
     pub used: Vec<u32>,

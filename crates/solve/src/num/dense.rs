@@ -30,7 +30,7 @@ impl Dense {
     }
 
     /// Solves "matrix times x = rhs" into `x`, overwriting the matrix. `scale` is one over the square root of each
-    /// diagonal entry. If the matrix is singular up to rounding, that part of the solution is 0.
+    /// diagonal entry. If the matrix is singular up to rounding, undetermined entries of `x` are 0.
     pub fn solve(&mut self, scale: impl Fn(usize) -> f64, rhs: &[f64], x: &mut Vec<f64>) {
         let n = self.n;
         let scale: Vec<f64> = (0..n).map(scale).collect();
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn solves_what_is_regular_and_leaves_out_what_is_not() {
-        // Badly scaled: the first unknown is counted in millions.
+        // Badly scaled: the first unknown is about a million times the others.
         let mut matrix = Dense::default();
         matrix.reset(&[4e-12, 3.0, 2.0]);
         [(0, 1, 2e-6), (1, 0, 2e-6), (1, 2, 1.0), (2, 1, 1.0)].iter().for_each(|&(i, j, v)| matrix.add(i, j, v));
@@ -85,7 +85,7 @@ mod tests {
         let miss = x.iter().zip([1e6, 2.0, 3.0]).map(|(x, right)| (x / right - 1.0).abs()).fold(0.0, f64::max);
         assert!(miss < 1e-12, "{x:?}");
 
-        // The second row says what the first says.
+        // The second row equals the first: the matrix is singular.
         matrix.reset(&[1.0, 1.0]);
         matrix.add(0, 1, 1.0);
         matrix.solve(|_| 1.0, &[2.0, 2.0], &mut x);

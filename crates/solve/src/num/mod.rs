@@ -60,22 +60,23 @@ pub(crate) fn solve(
     Ok(answer(case, &program, outcome, limits))
 }
 
-/// Number of iterations within which most problems converge, and within which nearly all do.
+/// Number of iterations within which most problems converge.
 const QUICK: u64 = 60;
+/// Number of iterations within which nearly all problems converge.
 const MANY: u64 = 500;
 
 /// Number of paths above which conjugate gradients fail on the pooled systems without proximal terms.
 const MANY_PATHS: usize = 200;
 
-/// The answer in the case's units, with rates made feasible: each flow is divided by its largest overload (Flowtune's
-/// F-NORM).
+/// The answer in the case's units, with rates made feasible: each flow's rate is divided by the largest overload on its
+/// path (Flowtune's F-NORM).
 fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> Answer {
     let Outcome { prices, response, iterations, converged, .. } = outcome;
     let (mut rate, mut load) = (response.rate, IdVec::<LinkId, f64>::filled(0.0, program.capacity.len()));
     rate.resize(program.paths.len(), 0.0);
     let price = |p: usize| program.sum(p, &prices);
     for f in 0..program.flows.len() {
-        // A pooled flow's demand at the price of its cheapest path.
+        // Rate that a pooled flow would have at the price of its cheapest path.
         let wanted = program.respond(f, program.paths_of(f).map(price).fold(f64::INFINITY, f64::min)).0;
         let sum: f64 = rate[program.paths_of(f)].iter().sum();
         for p in program.paths_of(f) {

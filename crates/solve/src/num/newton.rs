@@ -1,12 +1,12 @@
 //! Damped Newton method on the dual of a utility maximization, with a barrier that keeps prices positive.
 //!
-//! For mu falling to 0, the prices p minimize D(p) - mu sum w_l ln p_l, with D the dual function: at the minimum a
-//! link's price times its idle capacity is mu w_l. D's curvature is R M^-1 R' (R the routing matrix). The barrier
-//! adds s/p, with s the idle capacity. The system is therefore definite even with parallel, dominated or idle links,
-//! and with few flows. Steps are taken in ln p, and the residual of an overloaded link is a logarithm too. This
-//! speeds up convergence from distant starts and for alphas far from 1. Systems are solved by conjugate gradients. If
-//! rates are unknowns and there are few links, they are factored, since near the optimum they are too ill-conditioned
-//! for conjugate gradients.
+//! For mu falling to 0, the prices p minimize D(p) - mu sum w_l ln p_l, with D the dual function and w_l the weight of
+//! link l in the barrier: at the minimum a link's price times its idle capacity is mu w_l. D's curvature is R M^-1 R'
+//! (R the routing matrix). The barrier adds s/p, with s the idle capacity. The system is therefore definite even with
+//! parallel, dominated or idle links, and with few flows. Steps are taken in ln p, and the residual of an overloaded
+//! link is a logarithm too. This speeds up convergence from distant starts and for alphas far from 1. Systems are
+//! solved by conjugate gradients. If rates are unknowns and there are few links, they are factored, since near the
+//! optimum they are too ill-conditioned for conjugate gradients.
 
 use super::dense::Dense;
 use super::program::Program;
@@ -27,7 +27,8 @@ pub(crate) enum Start {
     Cold,
     /// Warm start: prices before a small change.
     Warm,
-    /// Unknown quality: starts farther out, decreases mu slowly and solves the systems tightly.
+    /// Prices of unknown quality: the solver starts with a larger mu, decreases it slowly and solves the linear systems
+    /// tightly.
     Careful,
     /// Prices of the max-min allocation, with so many pooled flows that the linear systems need proximal terms.
     Proximal,
@@ -44,7 +45,7 @@ pub(crate) struct Outcome {
 /// A Newton system, and memory for its solution.
 #[derive(Default)]
 struct System {
-    /// Barrier's part of the diagonal, and the inverse of the whole diagonal.
+    /// The barrier's part of the diagonal of the system.
     barrier: Vec<f64>,
     precondition: Vec<f64>,
     rhs: Vec<f64>,
@@ -58,7 +59,7 @@ struct System {
     whole: Dense,
 }
 
-/// The barrier's part of the diagonal, and the right-hand side, for a link with idle capacity `s`.
+/// The barrier's part of the diagonal of the Newton system, and the right-hand side, for a link with idle capacity `s`.
 fn row(pooled: bool, price: f64, capacity: f64, load: f64, s: f64, barrier: f64) -> (f64, f64) {
     let room = capacity - s.min(0.5 * capacity);
     let excess = if load > room && !pooled { load * libm::log(load / room) } else { load - (capacity - s) };
@@ -91,7 +92,7 @@ impl System {
         }
     }
 
-    /// Solves the system: by a factorization, or by conjugate gradients to `tolerance`.
+    /// Solves the system: by a factorization, or by conjugate gradients to the relative residual `tolerance`.
     fn solve(&mut self, program: &Program, response: &PriceResponse, tolerance: f64) {
         let System { x, precondition, barrier, rhs, whole, .. } = self;
         if response.pooled() && rhs.len() <= MOST_IN_FULL {
@@ -153,10 +154,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + a.1.iter().zip(b.1).map(|(a, b)| a * b).sum::<f64>()
 }
 
-/// Largest number of links for which systems are factored.
+/// Largest number of links for which Newton systems are factored.
 pub(super) const MOST_IN_FULL: usize = 600;
 
-/// Relative residual of the linear systems: loose, until a step fails.
+/// Relative residual to which conjugate gradients solve the Newton systems, until a step fails; then it is reduced.
 const LOOSEST: f64 = 0.1;
 const TIGHTEST: f64 = 1e-13;
 
@@ -196,7 +197,7 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     }
     response.start_pools(program, &prices);
     let mut idle: Vec<f64> = response.load.iter().zip(&program.capacity).map(|(l, c)| (c - l).max(0.1 * c)).collect();
-    // Polishing of pooled flows that are within the tolerance: steps left, and the state when it began.
+    // Polishing of pooled flows that are within the tolerance: steps left, and the prices and rates when it began.
     let (mut polish, mut settled) = (None, None);
     let mut iterations = 0;
     while iterations < limits.max_iterations {
@@ -269,8 +270,8 @@ const POLISH: u64 = 20;
 /// Number of diagonal steps before Newton's; each costs as much as one matrix product.
 const APPROACH: usize = 12;
 
-/// Updates each price by its own second derivative (Flowtune's NED, equation 4). Far from the optimum this is nearly
-/// as good as a Newton step, at a tenth of the cost.
+/// Newton steps of each price alone, by the diagonal of the Hessian (Flowtune's NED, equation 4). Far from the optimum
+/// such a step is nearly as good as a full Newton step, at a tenth of the cost.
 fn approach(program: &Program, prices: &mut [f64], response: &mut PriceResponse) {
     let mut diagonal = Vec::new();
     for _ in 0..APPROACH {
@@ -325,7 +326,7 @@ impl NewtonStep<'_> {
         self.mu * self.weight[l] / prices[l] - idle[l] - idle[l] * self.change[l] / prices[l]
     }
 
-    /// Largest relative decrease and largest relative change of an unknown.
+    /// Largest relative decrease and largest relative change of an unknown in the whole step.
     fn reach(&self, program: &Program, prices: &[f64], idle: &[f64], response: &PriceResponse) -> (f64, f64) {
         let (mut falls, mut largest) = (0.0f64, 0.0f64);
         let mut see = |x: f64| (falls, largest) = (falls.max(-x), largest.max(x.abs()));
@@ -404,8 +405,9 @@ impl NewtonStep<'_> {
     }
 }
 
-/// Largest relative decrease of a price in its own step: more would overload its link in the next step.
+/// Largest relative decrease of a price if each price has its own bound: a larger one would overload the link in the
+/// next step.
 const FALL: f64 = 0.8;
 
-/// Largest relative decrease of an unknown in a common step.
+/// Largest relative decrease of an unknown if all unknowns have the same step length.
 const BOUNDARY: f64 = 0.995;

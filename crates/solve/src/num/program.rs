@@ -1,5 +1,5 @@
-//! A utility maximization in scaled units, with capacities and prices near 1. It has only flows with a positive
-//! demand, and only links that these cross.
+//! A utility maximization in scaled units, with capacities and prices near 1. The program has only flows with a
+//! positive demand, and only links that these flows cross.
 
 use super::order::{self, ProgramIndex};
 use crate::certificate::narrowest_link;
@@ -14,10 +14,10 @@ subak_core::id! {
     pub(crate) struct PathId(u32);
 }
 
-/// Relation of each flow's rate to its level (see [`crate::utility`]).
+/// Rate B(level) of each flow. The marginal utility at that rate is level^-alpha (see `Utility`).
 #[derive(Debug)]
 pub(crate) enum Shape {
-    /// B(level) = gain * level.
+    /// B(level) = gain * level: power utilities.
     Linear(Vec<f64>),
     /// Bandwidth functions in scaled units.
     Functions(Vec<BandwidthFunction>),
@@ -30,12 +30,14 @@ pub(crate) enum Form {
     Prices,
     /// The rates of all flows.
     Rates,
-    /// Like [`Form::Rates`], with each demand as a link of its flow, so that it is approached from below. This is
-    /// less accurate if a demand equals the rate without it.
+    /// [`Form::Rates`] with each demand as an extra link of its flow, whose capacity is the demand. Rates then stay
+    /// below demands in every iteration. This form is less accurate if a demand equals the rate that the flow would
+    /// have without it.
     Within,
 }
 
-/// The problem: maximize the sum of utilities with U'(x) = level(x)^-alpha over links of unit-scaled capacity.
+/// The problem: maximize the sum of utilities with U'(x) = level(x)^-alpha over links of unit-scaled capacity, where
+/// level(x) is the inverse of [`Shape`].
 #[derive(Debug)]
 pub(crate) struct Program {
     pub alpha: f64,
@@ -48,7 +50,7 @@ pub(crate) struct Program {
     pub paths: Vec<PathId>,
     link_ptr: Offsets,
     path_links: Vec<LinkId>,
-    /// Ranges of consecutive paths of equal length.
+    /// Ranges of consecutive paths with the same number of links.
     runs: Vec<Range<usize>>,
     /// Index in the case of each link, or [`LinkId::NONE`] for a demand.
     pub links: IdVec<LinkId, LinkId>,
@@ -66,14 +68,15 @@ pub(crate) struct Program {
     pub price: Vec<f64>,
     /// Initial revenue of each link (load times price): its weight in the barrier.
     pub link_revenue: Vec<f64>,
-    /// For pooled flows: initial rates of paths and initial marginal utilities of flows.
+    /// Initial rate of each path, for pooled flows.
     pub start_rate: Vec<f64>,
+    /// Initial marginal utility of each pooled flow.
     pub start_marginal: Vec<f64>,
     /// Weight of each path in the barrier.
     pub barrier: Vec<f64>,
 }
 
-/// Largest difference between logarithms of marginal utilities.
+/// Largest difference between logarithms of marginal utilities: more would exceed the range of doubles.
 const LN_SPAN: f64 = 600.0;
 
 /// Logarithm of the largest price of an answer, in utility per bit/s.
@@ -146,13 +149,13 @@ impl Program {
         self.seeks_rates() || self.paths_of(f).len() > 1
     }
 
-    /// Target rate of flow `f` for the marginal utility `marginal`, near `rate`, and minus its slope. If rates are
-    /// unknowns, the target is the tangent of the marginal utility: at small alpha the exact rate is far off and its
-    /// slope nearly flat.
+    /// Rate of flow `f` at the marginal utility `marginal`, and minus its derivative. If rates are unknowns, the
+    /// logarithm of the marginal utility is linearized at `rate`: at small alpha the exact rate is far off, and its
+    /// derivative nearly 0.
     pub fn wish(&self, f: usize, rate: f64, marginal: f64) -> (f64, f64) {
         match &self.shape {
             Shape::Linear(gain) if self.seeks_rates() => {
-                // The demand is a kink of the target too.
+                // The derivative is 0 beyond the demand here too.
                 if marginal <= self.level_to_price(self.demand[f] / gain[f]) {
                     return (self.demand[f], 0.0);
                 }
@@ -163,7 +166,7 @@ impl Program {
         }
     }
 
-    /// Rate of flow `f` at `price`, and minus its slope. The demand is a kink: beyond it the slope is 0.
+    /// Rate of flow `f` at `price`, and minus its derivative, which is 0 once the rate is at the demand.
     #[inline(always)]
     pub fn respond(&self, f: usize, price: f64) -> (f64, f64) {
         if price <= 0.0 {
@@ -177,7 +180,7 @@ impl Program {
         if rate >= self.demand[f] { (self.demand[f], 0.0) } else { (rate, slope * level / (self.alpha * price)) }
     }
 
-    /// The level at a price.
+    /// Level at which the marginal utility, level^-alpha, equals `price`.
     #[inline(always)]
     pub fn level(&self, price: f64) -> f64 {
         if self.alpha == 1.0 {
@@ -270,8 +273,8 @@ impl Program {
         self.capacity.iter_mut().chain(&mut self.demand).for_each(|c| *c /= unit);
     }
 
-    /// Drops redundant links: those that carry a single path which also crosses a link no wider. With few flows these
-    /// are most links.
+    /// Drops redundant links: those that carry a single path which also crosses a link of at most the same capacity.
+    /// With few flows most links are redundant.
     fn drop_dominated(&mut self) {
         let mut carries = IdVec::<LinkId, u32>::filled(0, self.capacity.len());
         self.path_links.iter().for_each(|&l| carries[l] += 1);
@@ -341,7 +344,7 @@ impl Program {
         }
     }
 
-    /// Scales gains by their largest; the rest goes into the level unit.
+    /// Sets the shape. Gains and the unit of levels are divided by the largest gain.
     fn take_shapes(&mut self, utilities: &[Utility]) {
         let of = |f: &FlowId| &utilities[f.index()];
         if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {
@@ -367,8 +370,8 @@ impl Program {
         self.shape = Shape::Linear(gain);
     }
 
-    /// Initial levels and prices: max-min with the gains as weights, and each path as a flow. It is the optimum for
-    /// alpha to infinity, and for any alpha if no flow has two bottlenecks.
+    /// Initial levels and prices: max-min with the gains as weights, and each path as a flow. Max-min is the optimum
+    /// for alpha to infinity, and for any alpha if no flow has two bottlenecks.
     fn start(&mut self) -> Result<(), InputError> {
         let paths = self.paths.len();
         let owner = || (0..self.flows.len()).flat_map(|f| self.paths_of(f).map(move |_| f));
@@ -386,8 +389,8 @@ impl Program {
         let mut rate = vec![0.0; paths];
         let mut frozen_by = vec![max_min::NO_LINK; paths];
         let mut solver = MaxMin::new();
-        // Pooled flows shift weight to the paths with higher rates (NUMFabric, section 6.3): a few rounds bring a
-        // flow's paths near one level.
+        // Pooled flows shift weight to the paths with higher rates (NUMFabric, section 6.3): after a few rounds a
+        // flow's paths have nearly the same level.
         let rounds = if self.pooled() { 20 } else { 1 };
         for round in 0..rounds {
             let rows = max_min::PathRows {
@@ -469,7 +472,8 @@ impl Program {
         }
     }
 
-    /// Finds the most extreme weight. `ln_gain` has the logarithm of each flow's weight, `most` is their largest.
+    /// Finds the most extreme weight. `ln_gain` has the logarithm of each flow's weight, `most` is the largest of
+    /// these.
     fn find_odd_weight(&mut self, ln_gain: &[f64], most: f64) {
         let mut sorted: Vec<f64> = ln_gain.to_vec();
         let middle = sorted.len() / 2;
@@ -491,13 +495,14 @@ impl Program {
         )
     }
 
-    /// Logarithm of the unit of the case's prices: 0, for utility per bit/s, if these are within the range of
+    /// Logarithm of the unit of the case's prices: 0, for utility per bit/s, if the prices are within the range of
     /// doubles.
     pub fn ln_price_unit(&self) -> f64 {
         if self.has_small_prices { 0.0 } else { -self.alpha * self.ln_level_unit }
     }
 
-    /// Prices of the case's links in scaled units, floored, since updates are multiplicative.
+    /// Prices of the case's links in scaled units. They have a positive lower bound, since Newton steps multiply
+    /// prices.
     pub fn scaled_prices(&self, prices: &[f64]) -> Vec<f64> {
         let ln_unit = self.alpha * self.ln_level_unit;
         let scaled = |(&l, start): (&LinkId, &f64)| match prices.get(l.index()) {
@@ -508,7 +513,8 @@ impl Program {
         self.links.iter().zip(&self.price).map(scaled).collect()
     }
 
-    /// Updates the revenue of each pooled flow, and its paths' barriers in proportion.
+    /// Sets the barrier weight of each path of a pooled flow to the flow's payment (rate times price) divided by its
+    /// number of paths.
     pub fn reweigh(&mut self, prices: &[f64], rate: &[f64]) {
         if !self.pooled() {
             return;
@@ -523,9 +529,9 @@ impl Program {
         }
     }
 
-    /// Adjusts the barrier weights near the optimum. A path that is too expensive keeps at most the part of its
-    /// narrowest link that mu allows, and a link at most its own. Weights by revenue alone would disadvantage flows
-    /// of low value.
+    /// Reduces barrier weights near the optimum. A path dearer than its flow's marginal utility then carries at most
+    /// the fraction mu of its narrowest link's capacity, and at most the fraction mu of a link with a price is idle.
+    /// Weights by revenue alone would disadvantage flows of low value.
     pub fn sharpen(&mut self, prices: &[f64], dearness: &[f64], links: &mut [f64]) {
         for (p, dearness) in dearness.iter().enumerate() {
             let narrowest = self.path(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min);

@@ -8,7 +8,8 @@ use super::dense::Dense;
 use super::program::Program;
 use subak_core::{IdVec, LinkId};
 
-/// Largest factor by which a complementarity product may lie below its target.
+/// Largest factor by which the product of a path's rate and price excess, or of a link's price and idle capacity, may
+/// lie below its target.
 pub(super) const OFF_CENTER: f64 = 10.0;
 
 /// Rates and derived values at given prices.
@@ -18,8 +19,8 @@ pub(crate) struct PriceResponse {
     pub rate: Vec<f64>,
     /// Marginal utility of each pooled flow.
     pub marginal: Vec<f64>,
-    /// Excess z_p of each path's price over its flow's marginal utility. It is an unknown of its own; both agree
-    /// after convergence.
+    /// Excess z_p of each path's price over its flow's marginal utility. Newton's method treats z_p as an unknown, so
+    /// that it equals this difference only after convergence.
     pub dearness: Vec<f64>,
     /// Weight of the proximal terms that keep the linear systems of pooled flows regular; 0 for none.
     pub proximal: f64,
@@ -27,11 +28,11 @@ pub(crate) struct PriceResponse {
     pub load: Vec<f64>,
     /// Load of each link, and the contribution of single-path flows to the diagonal of the dual's curvature.
     sums: IdVec<LinkId, (f64, f64)>,
-    /// -dy/dq of each flow with the barriers on its paths.
+    /// -dy/dq of each flow (y: rate, q: path price), with the barriers on its paths' rates.
     held: Vec<f64>,
-    /// x_p / z_p of each path of a pooled flow.
+    /// x_p / z_p (rate over price excess) of each path of a pooled flow.
     swap: Vec<f64>,
-    /// Rates after a Newton step at constant prices, and the change of the marginal utility in it.
+    /// Rate of each path after a Newton step at constant prices.
     ahead: Vec<f64>,
     marginal_ahead: Vec<f64>,
 }
@@ -63,7 +64,8 @@ impl PriceResponse {
         }
     }
 
-    /// Initializes the excess of pooled paths somewhat above 0.
+    /// Initializes the price excess of pooled paths: at least a tenth of the flow's marginal utility, so that it is
+    /// positive.
     pub fn start_pools(&mut self, program: &Program, prices: &[f64]) {
         if self.pooled() {
             for f in 0..program.flows.len() {
@@ -115,7 +117,8 @@ impl PriceResponse {
         }
     }
 
-    /// Linearizes the pooled flows at `prices` and `mu`; sets `load` to that after a step at constant prices.
+    /// Linearizes the pooled flows at `prices` and `mu`, and adds to `load` their change by a Newton step at constant
+    /// prices.
     pub fn look_ahead(&mut self, program: &Program, prices: &[f64], mu: f64, load: &mut [f64]) {
         if !self.pooled() {
             return;
@@ -177,7 +180,7 @@ impl PriceResponse {
         }
     }
 
-    /// Adds the dual's curvature without the barrier to `whole`.
+    /// Adds the matrix of the dual's curvature, without the barrier, to `whole`.
     pub fn add_to(&self, program: &Program, whole: &mut Dense) {
         let mut add = |p: usize, q: usize, term: f64| {
             for &l in program.path(p) {
@@ -229,7 +232,7 @@ impl PriceResponse {
         }
     }
 
-    /// Change of the pooled flows for a change of prices.
+    /// Newton step of the pooled flows if prices change by `change`.
     pub fn pool_step(&self, program: &Program, change: &[f64], mu: f64, step: &mut PoolStep) {
         if !self.pooled() {
             return;
@@ -256,7 +259,7 @@ impl PriceResponse {
         }
     }
 
-    /// Moves the pooled flows of `from` by `length` of `step`.
+    /// Sets the pooled flows to those of `from` plus `length` times `step`.
     pub fn step_pool(&mut self, program: &Program, from: &PriceResponse, step: &PoolStep, length: f64) {
         if !self.pooled() {
             return;
@@ -270,7 +273,7 @@ impl PriceResponse {
         }
     }
 
-    /// Keeps rate times excess of each path near `mu` times its weight.
+    /// Keeps the product of each path's rate and price excess near its target, `mu` times the path's barrier weight.
     pub fn center(&mut self, program: &Program, mu: f64) {
         for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
             for p in program.paths_of(f) {
@@ -280,8 +283,9 @@ impl PriceResponse {
         }
     }
 
-    /// Largest residual of a pooled flow: of the sum of its rates against its target, and of complementarity against
-    /// its revenue.
+    /// Residuals of pooled flows. The first is the largest relative difference of a flow's rate from its rate at the
+    /// marginal utility, or of a path's price below the marginal utility. The second is the sum over paths of the rate
+    /// times the excess of the path's price over the marginal utility.
     pub fn pool_miss(&self, program: &Program, prices: &[f64]) -> (f64, f64) {
         let (mut miss, mut idle) = (0.0f64, 0.0);
         if self.pooled() {

@@ -35,7 +35,7 @@ fn numfabric_figure_2() {
 
 #[test]
 fn numfabric_figure_10() {
-    // Top link 5, bottom link 3 Gb/s (what fits the text), the middle one 5 and then 17 Gb/s.
+    // The top link has 5 Gb/s and the bottom link 3 Gb/s (which fits the text); the middle one has 5 and then 17 Gb/s.
     for (middle, want) in [(5.0, [10.0, 3.0]), (17.0, [15.0, 10.0])] {
         let [first, second] = figure_2();
         let net = Net::new(&[5.0 * G, middle * G, 3.0 * G])
@@ -50,7 +50,7 @@ fn numfabric_figure_10() {
 
 #[test]
 fn utilities_come_close() {
-    // Equation 2 at alpha = 5, with functions that strictly increase as it asks.
+    // Equation 2 at alpha = 5. It requires functions that strictly increase.
     let case = on_one_link(25.0 * G).case(Policy::BandwidthFunction);
     let rising = [
         vec![(0.0, 0.0), (2.0, 10.0 * G), (2.5, 15.0 * G), (3.5, 35.0 * G)],
@@ -68,7 +68,7 @@ fn utilities_come_close() {
 
 #[test]
 fn flat_pieces_and_demands() {
-    // The first flow rests at 2 while the second rises; then its demand holds it at 3.
+    // The first flow stays at 2 while the second rises; then its demand limits it to 3.
     let net = Net::new(&[10.0, 4.0])
         .flow(&[0])
         .with(|f| f.bandwidth_function = Some(vec![(0.0, 0.0), (1.0, 2.0), (3.0, 2.0), (4.0, 9.0)]))
@@ -78,7 +78,7 @@ fn flat_pieces_and_demands() {
         .flow(&[0])
         .with(|f| f.bandwidth_function = Some(vec![(0.0, 0.0), (9.0, 9.0)]));
     let answer = certified(&net.case(Policy::BandwidthFunction));
-    // Link 1 stops the second flow at 4 when the share is 4; the third takes the rest of link 0.
+    // Link 1 limits the second flow to 4 at a share of 4; the third gets the rest of link 0.
     close(&answer.rates_bps, &[2.0 + 1.0, 3.0 + 0.5, 3.0 + 0.5], 1.0);
     close(&[answer.rates_bps.iter().sum()], &[10.0], 1e-14);
 }
@@ -138,7 +138,7 @@ proptest! {
         let weighted = certified(&net.case(Policy::MaxMin));
         let mut straight = net;
         for flow in &mut straight.flows {
-            // Far enough that no end of a function is reached.
+            // So large that no flow reaches the end of its function.
             flow.bandwidth_function = Some(vec![(0.0, 0.0), (1e20, flow.weight * 1e20)]);
         }
         let answer = certified(&straight.case(Policy::BandwidthFunction));

@@ -29,7 +29,7 @@ fn max_min_changes_and_repairs() {
     assert_eq!(answer.status, Status::Optimal);
     assert_eq!(answer.bottlenecks.row(0), [2]);
     now.remove("green").unwrap();
-    // The rates are those from before the change, and it says so.
+    // The rates are those from before the change, and the status says so.
     assert_eq!(now.answer().unwrap().1.status, Status::Inaccurate);
     now.repair(1e-6).unwrap();
     close(&now.answer().unwrap().1.rates_bps, &[10.0 * G], 1e-6);
@@ -82,7 +82,7 @@ fn what_is_not_there_is_refused() {
     for tolerance in [0.0, 1.0, -1.0, f64::NAN] {
         assert_eq!(now.repair(tolerance).unwrap_err().place, "tolerance");
     }
-    // Nothing of what was refused has stayed.
+    // A refused change leaves no trace.
     assert_eq!((now.len(), now.case().flows.weight()), (2, &[1.0, 1.0][..]));
     close(&now.solve(&SolveOptions::default()).unwrap().1.rates_bps, &[12.0 * G, 18.0 * G], 1e-14);
 }

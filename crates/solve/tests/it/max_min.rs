@@ -116,7 +116,7 @@ fn one_long_path_among_many_short_ones() {
 
 #[test]
 fn a_chain_of_links_that_wait_for_one_another() {
-    // Link i has 2 i + 1 and carries flows i - 1 and i: flow i gets i + 1, once flow i - 1 has i.
+    // Link i has capacity 2 i + 1 and carries flows i - 1 and i: flow i gets i + 1, once flow i - 1 has i.
     let n = 200;
     let capacity_bps: Vec<f64> = (0..=n).map(|i| f64::from(2 * i + 1)).collect();
     let net = (0..n).fold(Net::new(&capacity_bps), |net, i| net.flow(&[i, i + 1]));

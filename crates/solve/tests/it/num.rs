@@ -19,12 +19,12 @@ fn proportional_fairness_on_a_chain() {
 
 const CLARABEL: SolveOptions = SolveOptions { method: SolveMethod::Clarabel, tolerance: 1e-8, max_iterations: 1000 };
 
-/// Certifies the case by our method and by Clarabel, and compares the rates of both.
+/// Solves the case by our method and by Clarabel, certifies both answers, and compares their rates.
 fn agree(case: &Case) {
     let own = certified(case);
     let referee = solve(case, &CLARABEL).unwrap();
     assert_eq!((referee.solver, referee.status), ("clarabel", Status::Optimal), "{:?}", referee.certificate);
-    // A gap of 1e-8 of the whole utility leaves a flow that adds little to it this free.
+    // At a gap of 1e-8 of the sum of utilities, the rate of a flow that contributes little may be off by this much.
     close(&own.rates_bps, &referee.rates_bps, 1e-4);
 }
 
@@ -35,14 +35,14 @@ fn clarabel_solves_what_it_should() {
 
 #[test]
 fn clarabel_says_how_far_it_got() {
-    // Utilities sixty orders of magnitude apart: no interior point tells them from nothing.
+    // Marginal utilities are sixty orders of magnitude apart, which no interior-point method resolves.
     let wide = Net::new(&[1e12, 1e3]).flow(&[0]).flow(&[1]).flow(&[0, 1]).with(|f| f.weight = 1e6);
     let case = wide.case(Policy::AlphaFair { alpha: 6.0 });
     let referee = solve(&case, &CLARABEL).unwrap();
     assert!(matches!(referee.status, Status::Stalled | Status::IterationLimit), "{referee:?}");
     assert!(referee.certificate.infeasibility <= 1e-9 && referee.certificate.worst() > 1e-8);
     certified(&case);
-    // One round is not enough, and it says so.
+    // One round is not enough, and the status says so.
     let mild = Net::new(&[10e9, 4e9]).flow(&[0, 1]).flow(&[0]).flow(&[1]).case(Policy::AlphaFair { alpha: 2.0 });
     let once = solve(&mild, &SolveOptions { max_iterations: 1, ..CLARABEL }).unwrap();
     assert_eq!(once.status, Status::IterationLimit);
@@ -51,7 +51,7 @@ fn clarabel_says_how_far_it_got() {
 
 #[test]
 fn short_flows_first() {
-    // NUMFabric, table 1: at a small epsilon the smallest flow has nearly all of the link.
+    // NUMFabric, table 1: at a small epsilon the smallest flow gets nearly all of the link.
     let sizes = |net: Net| {
         net.flow(&[0])
             .with(|f| f.size_bytes = Some(10_000))
@@ -83,7 +83,7 @@ fn a_large_alpha_comes_close_to_max_min() {
 
 #[test]
 fn what_a_small_flow_misses_is_said_by_itself() {
-    // Half of what the small flow could have is one part in 10^11 of the sum.
+    // Half of the small flow's possible rate is one part in 10^11 of the sum.
     let case = Net::new(&[1e12, 10.0]).flow(&[0]).flow(&[1]).case(Policy::AlphaFair { alpha: 0.0 });
     let mut answer = certified(&case);
     assert!(answer.certificate.flow_gap <= 1e-8, "{:?}", answer.certificate);
@@ -134,8 +134,8 @@ fn clarabel_agrees_at_the_extremes_where_it_solves() {
         let case = net.case(Policy::AlphaFair { alpha: 1.0 });
         let referee = solve(&case, &CLARABEL).unwrap();
         if referee.status == Status::Optimal {
-            // Utilities within a gap of the optimum, and so of each other, bound how far rates are apart: a flow that
-            // adds little to the whole may differ by more.
+            // Both answers are within a gap of the optimum, which bounds the difference of their rates: a flow that
+            // contributes little to the sum may differ by more.
             let own = certified(&case);
             let weight = case.flows.weight();
             let whole: f64 = own.rates_bps.iter().zip(weight).map(|(x, w)| w * x.ln()).sum();
@@ -182,7 +182,8 @@ proptest! {
 
 #[test]
 fn hundreds_of_pooled_flows_are_certified() {
-    // Two random shortest paths each between hosts of different pods of a K = 16 fat tree: its links come in six blocks.
+    // Two random shortest paths between two hosts of different pods of a K = 16 fat tree, whose links are numbered in
+    // six blocks.
     let mut random = subak_core::rng::Stream::new(1, "pooled");
     let mut net = Net::new(&[10e9; 6 * 1024]);
     for _ in 0..500 {

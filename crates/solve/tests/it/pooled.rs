@@ -9,7 +9,7 @@ use subak_solve::{Answer, LevelDual, MOST_PATHS, SolveOptions, certify, solve};
 
 #[test]
 fn a_pool_makes_two_links_one() {
-    // The pooled flow takes from the link that the other flow leaves it.
+    // The pooled flow uses the capacity that the other flow leaves, and the other link.
     let net = Net::new(&[10.0, 4.0]).pooled(&[&[0], &[1]]).flow(&[0]);
     let answer = certified(&net.case(Policy::MaxMin));
     close(&answer.rates_bps, &[7.0, 7.0], 1e-8);
@@ -19,7 +19,7 @@ fn a_pool_makes_two_links_one() {
 
 #[test]
 fn levels_follow_each_other() {
-    // The first two share links 0 and 1 at level 3; the third has link 2 for itself.
+    // The first two share links 0 and 1 at level 3; the third has link 2 alone.
     let net = Net::new(&[2.0, 4.0, 9.0]).pooled(&[&[0], &[1]]).flow(&[1]).pooled(&[&[1, 2], &[2]]);
     let answer = certified(&net.case(Policy::MaxMin));
     close(&answer.rates_bps, &[3.0, 3.0, 9.0], 1e-8);
@@ -56,7 +56,7 @@ fn prices_of_levels_that_are_none_prove_nothing() {
     let mut elsewhere = right.clone();
     elsewhere.levels[0].prices.push((LinkId::from(2_u32), 1.0));
     assert_eq!(certify(&case, &elsewhere).gap, f64::INFINITY);
-    // Prices of zero hold nobody, whatever their rates.
+    // Prices of zero limit no flow, whatever its rate.
     let mut free = right.clone();
     free.rates_bps = vec![1.0, 1.0];
     free.path_rates_bps = vec![1.0, 0.0, 1.0];
@@ -66,7 +66,7 @@ fn prices_of_levels_that_are_none_prove_nothing() {
 
 #[test]
 fn a_flow_is_not_held_by_what_the_others_pay() {
-    // The third flow could have all of link 1. What it pays is lost in the sum, but not beside its own price.
+    // The third flow could have all of link 1. Its payment is negligible in the sum, but not relative to its own price.
     let net = Net::new(&[10.0, 20.0, 10.0]).pooled(&[&[0], &[2]]).flow(&[0]).flow(&[1]).with(|f| f.weight = 1.99);
     let case = net.case(Policy::MaxMin);
     let mut wrong = certified(&case);
@@ -91,7 +91,7 @@ fn the_limit_is_stated() {
 
 #[test]
 fn throughput() {
-    // The long flow costs two short ones: it gets nothing.
+    // A bit/s of the long flow costs one of each short flow: the long flow gets nothing.
     let net = Net::new(&[10.0, 4.0]).flow(&[0, 1]).flow(&[0]).flow(&[1]);
     let answer = certified(&net.case(Policy::AlphaFair { alpha: 0.0 }));
     close(&answer.rates_bps, &[0.0, 10.0, 4.0], 1e-8);
@@ -99,7 +99,8 @@ fn throughput() {
 
 #[test]
 fn extreme_max_min_is_certified_but_for_one_in_a_thousand() {
-    // What is left are prices of 12 orders of magnitude, whose sum the certificate cannot resolve.
+    // The uncertified cases have prices that differ by 12 orders of magnitude, whose sum the certificate cannot
+    // resolve.
     let missed = common::misses(2000, common::nets(3), |net| common::is_certified(&net.case(Policy::MaxMin)));
     assert!(missed <= 2, "{missed} of 2000");
 }
@@ -143,7 +144,7 @@ impl LeafSpine {
 
 #[test]
 fn a_leaf_spine_under_spraying() {
-    // An outside reader's: 12 hosts, two spines of 12.5 Gb/s. From 85 flows on an interior point left them uncertified.
+    // 12 hosts and two spines of 12.5 Gb/s. With 85 flows and more, an interior-point solution was not certified.
     for flows in [20, 84, 85, 120, 174, 300, 1000] {
         let network = LeafSpine { leaves: 4, hosts_a_leaf: 3, spine_bps: vec![12.5e9; 2], flows };
         for seed in 0..5 {
@@ -154,7 +155,7 @@ fn a_leaf_spine_under_spraying() {
 
 #[test]
 fn spines_that_are_wide_enough_change_nothing() {
-    // Then only hosts' links fill, and the rates are those of flows over one spine.
+    // Only hosts' links saturate here, and the rates are those of flows over one spine.
     let network = LeafSpine { leaves: 5, hosts_a_leaf: 4, spine_bps: vec![20e9; 3], flows: 150 };
     let wide = LeafSpine { spine_bps: vec![1e12], ..network };
     for seed in 0..5 {
@@ -255,7 +256,8 @@ fn three_tiers_are_certified_whatever_ties() {
 
 #[test]
 fn flows_held_at_nothing_and_levels_that_hold_nobody() {
-    // A flow that begins to rise where its link is full; and one whose demand is just what the link leaves it.
+    // A flow that begins to rise when its link is full; and one whose demand is exactly the capacity that the link has
+    // left.
     let held = Net::new(&[4e9, 1e9]).pooled(&[&[0]]).pooled(&[&[0], &[1]]).pooled(&[&[1]]);
     let mut net = held.clone();
     let functions =
@@ -270,7 +272,7 @@ fn flows_held_at_nothing_and_levels_that_hold_nobody() {
 
 #[test]
 fn a_flow_more_or_a_link_wider_takes_from_nobody_below() {
-    // The lowest level falls with a flow more, and rises with a link that is wider.
+    // The lowest level decreases with an additional flow, and increases with a wider link.
     let lowest = |case: &Case| {
         let Answer { rates_bps, .. } = certified(case);
         rates_bps.into_iter().fold(f64::INFINITY, f64::min)
@@ -298,7 +300,7 @@ proptest! {
 
     #[test]
     fn one_path_each_is_water_filling(net in common::mild_nets(1)) {
-        // A second path that crosses the first one's links and one more adds nothing.
+        // A second path over the links of the first and one more does not change the rates.
         let exact = certified(&net.case(Policy::MaxMin));
         let mut pooled = net.clone();
         pooled.capacity_bps.push(1e9);

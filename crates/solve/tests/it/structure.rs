@@ -1,5 +1,5 @@
-//! The order of bottlenecks: figures of the PERC thesis, as far as its text and our errata give numbers, and general
-//! properties.
+//! The order of bottlenecks: figures of the PERC thesis, where its text or this project's errata have numbers, and
+//! general properties.
 
 use crate::common;
 use crate::common::{Net, close};
@@ -26,17 +26,18 @@ fn figure_3_7() {
     let two = of(&net, Degree::Two);
     close(&two.rates_bps, &[5.0 * G, 5.0 * G, 7.0 * G, 3.0 * G], 1e-14);
     assert_eq!(two.partition, [vec![2], vec![0], vec![1]]);
-    // All start at 5, 5, 3; link 2 has 6 once green is gone.
+    // All links start at rates of 5, 5, 3; link 2 has 6 once green is frozen.
     let shares = |n: usize| two.shares_bps[n].iter().map(|(l, share)| (l.0, *share)).collect::<Vec<_>>();
     assert_eq!(shares(0), [(0, 5.0 * G), (1, 5.0 * G), (2, 3.0 * G)]);
     assert_eq!(shares(1), [(0, 5.0 * G), (1, 6.0 * G)]);
     assert_eq!(edges(&two), [(0, 1, EdgeKind::Direct, None), (2, 0, EdgeKind::SecondDirect, None)]);
     assert_eq!(two.longest_chain, [2, 0, 1]);
-    // Link 1 does not wait where it only looks at its neighbors.
+    // Link 1 does not wait if it is compared with first-degree neighbors only.
     let one = of(&net, Degree::One);
     assert_eq!(one.partition, [vec![0, 2], vec![1]]);
     assert_eq!(one.depth(), 2);
-    // The text's freeze iteration: link 1 has link 2's rate in iteration 1, and is removed in 2.
+    // Freeze iterations of the text: link 1 has the lowest rate of its neighbors, with link 2, in iteration 1; WF^2
+    // removes it in 2.
     assert_eq!(freeze_iterations(&net.case(Policy::MaxMin), &two), [Some(1), Some(3), Some(1)]);
 }
 
@@ -59,7 +60,7 @@ fn figure_3_8a() {
 
 #[test]
 fn figure_3_8b() {
-    // As 3.8a, with brown on link 2, which is wider.
+    // Figure 3.8a's network with a brown flow on link 2, which is wider.
     let net = Net::new(&[10.0 * G, 18.0 * G, 6.0 * G, 1.0 * G])
         .flow(&[0])
         .flow(&[0, 1])
@@ -82,8 +83,8 @@ fn figure_3_8b() {
 
 #[test]
 fn figure_2_4() {
-    // What the text gives: link 3 freezes first at 3 Gb/s, when link 2, which shares the green flow, has 5; it precedes
-    // link 2 directly. The flows and capacities of figure 3.7 show it.
+    // The text's numbers: link 3 freezes first at 3 Gb/s, when link 2, which shares the green flow, has 5; link 3
+    // precedes link 2 directly. The flows and capacities of figure 3.7 have these rates.
     let net = Net::new(&[10.0 * G, 15.0 * G, 3.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1]).flow(&[1, 2]);
     let one = of(&net, Degree::One);
     assert_eq!(edges(&one), [(2, 1, EdgeKind::Direct, None)]);
@@ -92,8 +93,9 @@ fn figure_2_4() {
 
 #[test]
 fn figure_3_6() {
-    // Three algorithms, one allocation: WF^1 needs the fewest iterations, water-filling the most. Link 1 is above link 3
-    // when WF^1 freezes it, and waits for it in WF^2. Link 4 shares nothing with the others: only water-filling orders it.
+    // Three algorithms, one allocation: WF^1 needs the fewest iterations, water-filling the most. Link 1 has a higher
+    // rate than link 3 when WF^1 freezes it; in WF^2 link 1 waits for link 3. Link 4 shares no flow with the others:
+    // only water-filling orders it.
     let net =
         Net::new(&[10.0 * G, 15.0 * G, 3.0 * G, 4.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1]).flow(&[1, 2]).flow(&[3]);
     let [one, two, all] = [Degree::One, Degree::Two, Degree::All].map(|k| of(&net, k));

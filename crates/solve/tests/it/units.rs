@@ -19,7 +19,7 @@ fn scaled(net: &Net, c: f64) -> Net {
     net
 }
 
-/// Gives every flow a size, a deadline and a bandwidth function.
+/// Sets a size, a deadline and a bandwidth function for every flow.
 fn with_all(mut net: Net, sizes: &[f64]) -> Net {
     for (flow, size) in net.flows.iter_mut().zip(sizes) {
         flow.size_bytes = Some(*size as u64);
@@ -43,7 +43,7 @@ fn policies(alpha: f64) -> [Policy; 7] {
 
 #[test]
 fn capacities_near_one_are_as_good_as_any() {
-    // Each alone: the price of a link is one over its capacity, and utilities are about 0.
+    // One flow on each link: the price of a link is one over its capacity, and utilities are about 0.
     for (links, capacity) in [(10, 1.0), (300, 1.0), (10, 1e-9), (7, 2.5), (4, 0.9)] {
         let mut net = Net::new(&vec![capacity; links]);
         for l in 0..links as u32 {
@@ -58,7 +58,7 @@ fn capacities_near_one_are_as_good_as_any() {
 
 #[test]
 fn a_large_alpha_takes_gigabits_as_it_takes_one() {
-    // One flow over both links, one over each: at alpha x and c - x with x^-a = (c - x)^-a + (d - x)^-a.
+    // One flow over both links, one over each. At alpha the long one's rate x fulfils x^-a = (c - x)^-a + (d - x)^-a.
     let net = |unit: f64| Net::new(&[10.0 * unit, 4.0 * unit]).flow(&[0, 1]).flow(&[0]).flow(&[1]);
     for alpha in [34.0, 50.0, 100.0] {
         let policy = Policy::AlphaFair { alpha };
@@ -66,7 +66,7 @@ fn a_large_alpha_takes_gigabits_as_it_takes_one() {
         let answer = certified(&net(G).case(policy));
         close(&answer.rates_bps, &want.iter().map(|x| x * G).collect::<Vec<_>>(), 1e-8);
         assert!(answer.ln_price_unit < -690.0 && answer.link_price.raw()[1] > 0.0, "{answer:?}");
-        // ln U'(x) = -alpha ln x is ln of the price of the flow's link.
+        // ln U'(x) = -alpha ln x equals ln of the price of the flow's link.
         let price = answer.link_price.raw()[1].ln() + answer.ln_price_unit;
         assert!((price + alpha * answer.rates_bps[2].ln()).abs() < 1e-7, "{price}");
         assert_eq!(answer.to_json(&net(G).case(policy))["ln_price_unit"], answer.ln_price_unit);
@@ -75,7 +75,8 @@ fn a_large_alpha_takes_gigabits_as_it_takes_one() {
     assert_eq!(certified(&net(G).case(Policy::AlphaFair { alpha: 5.0 })).ln_price_unit, 0.0);
 }
 
-/// Cases on which Newton's method oscillates at a large alpha, in all units but one.
+/// Cases on which Newton's method oscillates at a large alpha, in all units but one. A second attempt then solves them
+/// (`Start::Careful`).
 #[test]
 fn what_does_not_yield_at_once_is_taken_carefully() {
     let first =
@@ -104,7 +105,8 @@ fn max_min_takes_any_weight() {
 
 #[test]
 fn capacities_may_be_twelve_orders_of_magnitude_apart() {
-    // A link of 0.1 beside one of 4e11: the flow over both has the small one, and the other the rest.
+    // A link of 0.1 and one of 4e11 bit/s: the flow over both gets the small link's capacity, and the other flow the
+    // rest.
     let net = Net::new(&[0.1, 4e11, 3.0]).flow(&[0, 1]).flow(&[1]).flow(&[2, 1]);
     for policy in [
         Policy::MaxMin,
@@ -162,13 +164,14 @@ proptest! {
                 let got = solve(&scaled(&net, c).case(policy), &SolveOptions::default()).unwrap();
                 prop_assert_eq!(got.status, want.status, "{:?} {}: {:?}", policy, c, got.certificate);
                 if policy == (Policy::AlphaFair { alpha: 0.0 }) {
-                    // Several allocations are optimal: their sum is one.
+                    // Several allocations are optimal: they have the same sum.
                     let sum = |rates: &[f64]| rates.iter().sum::<f64>();
                     let (got, want) = (sum(&got.rates_bps), c * sum(&want.rates_bps));
                     prop_assert!((got - want).abs() <= 1e-7 * want, "{} is not {}", got, want);
                     continue;
                 }
-                // A flow that adds little to the sum of utilities is free within the tolerance.
+                // Within the tolerance, the rate of a flow that contributes little to the sum of utilities may be off
+                // by this much.
                 let free = 1e-5 * c * want.rates_bps.iter().copied().fold(0.0, f64::max);
                 for (f, (x, y)) in got.rates_bps.iter().zip(&want.rates_bps).enumerate() {
                     prop_assert!((x - c * y).abs() <= 1e-4 * c * y + free, "{:?} {}: {} is {}, not {}", policy, c, f, x, c * y);

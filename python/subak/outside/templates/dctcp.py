@@ -1,4 +1,4 @@
-"""DCTCP: links mark packets, senders cut their windows by the share that is marked.
+"""DCTCP: links mark packets, and senders cut their windows by the fraction of marked packets.
 
 Alizadeh et al., Data Center TCP, SIGCOMM 2010, equations 1 and 2.
 """
@@ -18,7 +18,7 @@ class Dctcp(subak.Scheme):
         "g": (1 / 16, ""),
         "initial_window": (10, "packets"),
     }
-    # Links mark packets at a queue of k packets, at 10 Gb/s; k grows with the link's capacity.
+    # Links mark packets if the queue has k packets or more, at 10 Gb/s; k is scaled by the link's capacity.
     queue = subak.Fifo(mark="k")
     recovery = subak.Recovery(rto_min="1ms")
 
@@ -47,7 +47,7 @@ class Sender(subak.Source):
         else:
             w.grow(ack)
         if ack.segment >= w.observe_until and w.acked > 0:
-            # Equation 1, once a window.
+            # Equation 1, once in each window of ACKs.
             w.alpha = (1 - self.g) * w.alpha + self.g * (w.marked / w.acked)
             w.acked = w.marked = 0
             w.observe_until = ack.next_segment
@@ -65,14 +65,14 @@ class Sender(subak.Source):
 
 
 class Window:
-    """A congestion window in payload bytes: slow start, then a segment more for each window."""
+    """A congestion window in bytes of payload: slow start, then one segment more for each window."""
 
     def __init__(self, mss_bytes, initial):
         self.mss = mss_bytes
         self.size = initial * mss_bytes
         self.threshold = math.inf
         self.recovering = False
-        # The first segment sent after the last cut: what is lost or marked before it counts once.
+        # First segment sent after the last cut: losses and marks of earlier segments cause no further cut.
         self.recover = 0
         self.alpha = 1.0
         self.acked = self.marked = self.observe_until = 0
@@ -84,7 +84,7 @@ class Window:
     def grow(self, ack):
         if ack.segment >= self.recover:
             self.recovering = False
-        # A window that is not used does not grow.
+        # A window that the flow does not fill does not grow.
         used = ack.in_flight_bytes + ack.acked_bytes + self.mss >= self.size
         if used and not self.recovering:
             slow_start = self.size < self.threshold

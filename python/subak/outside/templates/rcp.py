@@ -1,7 +1,7 @@
 """RCP: each link offers one rate to all its flows, and corrects it by spare capacity and queue.
 
-Dukkipati, Rate Control Protocol, Stanford 2007. A packet leaves with the least rate of its path in ``packet[0]``; it
-carries the flow's latest RTT in ``packet[1]``.
+Dukkipati, Rate Control Protocol, Stanford 2007. Each link lowers ``packet[0]`` to its rate; ``packet[1]`` is the flow's
+latest RTT.
 """
 
 import subak
@@ -47,7 +47,7 @@ def offer(header, rate):
 
 
 class Sender(subak.Source):
-    """Paces at the rate that comes back, and asks for one where none has come for a while."""
+    """Paces at the rate that ACKs return, and probes a path that has returned none for a while."""
 
     def __init__(self, flow):
         self.rtt_ns = [0] * flow.subflows
@@ -101,7 +101,7 @@ class Sender(subak.Source):
 
 
 class Link(subak.Hop):
-    """The rate of one link, corrected once an interval."""
+    """The rate that one link offers, corrected once in each interval."""
 
     def __init__(self, scheme, port):
         self.scheme = scheme
@@ -110,7 +110,7 @@ class Link(subak.Hop):
         self.rtt_ns = float(port.rtt_ns)
         self.interval_ns = min(self.rtt_ns, scheme.timeslot * 1e9)
         self.arrived_bytes = 0
-        # Bytes of packets that told an RTT, and the sum of bytes times RTTs.
+        # Bytes of packets whose header has an RTT, and the sum of bytes times RTTs.
         self.told_bytes = self.told_byte_ns = 0.0
 
     def on_start(self, io):
@@ -147,7 +147,7 @@ class Link(subak.Hop):
         arrival_bps = self.arrived_bytes * 8e9 / interval
         if self.told_bytes > 0:
             seen = self.told_byte_ns / self.told_bytes
-            # A smaller RTT counts for less while the rate is low: few packets tell of it.
+            # A smaller RTT counts for less while the rate is low, since few packets sample it.
             gain = interval / d if seen >= d else self.rate / self.capacity * seen / d * interval / d
             self.rtt_ns += min(max(gain, 0.0), 1.0) * (seen - d)
         scheme, d = self.scheme, self.rtt_ns
@@ -162,7 +162,7 @@ class Link(subak.Hop):
 
 
 class Receiver(subak.Sink):
-    """Returns rates. Links on the way back are not measured, so ACKs carry no RTT."""
+    """Returns rates to the sender. ACKs carry no RTT: links of the reverse path do not measure it."""
 
     def on_data(self, io, packet):
         packet[RTT] = 0

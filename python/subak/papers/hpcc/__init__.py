@@ -1,1 +1,1 @@
-"""HPCC: high precision congestion control."""
+"""Experiments of HPCC (High Precision Congestion Control)."""

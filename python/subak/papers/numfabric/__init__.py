@@ -1,1 +1,1 @@
-"""NUMFabric: fast and flexible bandwidth allocation in datacenters."""
+"""Experiments of NUMFabric (fast and flexible bandwidth allocation in datacenters)."""

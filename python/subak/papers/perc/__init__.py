@@ -1,1 +1,1 @@
-"""PERC, proactive explicit rate control: the thesis on Fair, n-PERC, s-PERC and s-PERC*."""
+"""Experiments of the PERC thesis (proactive explicit rate control): the schemes Fair, n-PERC, s-PERC and s-PERC*."""

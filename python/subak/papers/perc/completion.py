@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from subak.results import Results
 
 Flows = dict[str, "np.ndarray"]
-"""``size`` in bytes, ``fct`` and ``idle`` in seconds, ``seed``, one entry per flow; infinite for unfinished flows."""
+"""Flows as arrays: ``size``, bytes; ``fct`` and ``idle`` (FCT of the flow alone), s; ``seed``. Infinite if
+unfinished."""
 
 
 def flows(results: Results) -> dict[str, Flows]:
@@ -35,14 +36,14 @@ def flows(results: Results) -> dict[str, Flows]:
 
 
 def runs(results: Results) -> list[dict[str, Flows]]:
-    """The measured flows by run."""
+    """The measured flows of each run, by scheme."""
     held = flows(results)
     seeds = np.unique(next(iter(held.values()))["seed"])
     return [{s: {key: v[of["seed"] == seed] for key, v in of.items()} for s, of in held.items()} for seed in seeds]
 
 
 def pooled(chosen: Sequence[dict[str, Flows]], scheme: str) -> Flows:
-    """Flows of one scheme over several runs."""
+    """Flows of one scheme, concatenated over several runs."""
     return {key: np.concatenate([run[scheme][key] for run in chosen]) for key in ("size", "fct", "idle")}
 
 
@@ -58,7 +59,7 @@ def bins_by_bytes(size: np.ndarray, large: int) -> list[np.ndarray]:
 
 
 def stretch(of: Flows) -> np.ndarray:
-    """Normalized FCT: FCT over that of the flow alone."""
+    """Normalized FCT: FCT over that of the flow alone in the network."""
     return np.asarray(of["fct"] / of["idle"])
 
 

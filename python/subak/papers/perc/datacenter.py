@@ -1,4 +1,4 @@
-"""Figures 4.2 to 4.4: normalized FCTs by bins of flow size."""
+"""Figures 4.2 to 4.4 of the PERC thesis: normalized FCTs by bins of flow size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LARGE = {"search": 3, "mining": 1}
-"""Number of bins of the flows beyond the first 1% of bytes."""
+"""Number of bins for the flows beyond the smallest, which carry 1% of all bytes."""
 SHORT, BASIC = "s-PERC* short", "s-PERC* basic"
 
 
@@ -37,7 +37,7 @@ def _small(scheme: str, q: float, large: int, runs: Sequence[Run]) -> float:
 
 
 def _large(scheme: str, q: float | None, large: int, runs: Sequence[Run]) -> float:
-    """The ``q``-quantile or the mean of the largest flows' FCTs over the ideal ones."""
+    """The ``q``-quantile, or the mean, of the largest flows' FCTs over those of the ideal scheme."""
     flows, ideal = completion.pooled(runs, scheme), completion.pooled(runs, "ideal")
     over = (flows["fct"] / ideal["fct"])[completion.bins_by_bytes(ideal["size"], large)[-1]]
     return float(np.mean(over)) if q is None else quantile(over, q)
@@ -62,7 +62,7 @@ def _measure(name: str, runs: list[Run]) -> dict[str, Value]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Medians and tails of each bin, and ratios of the schemes in the first and the last bin."""
+    """Medians and tails of normalized FCTs in each bin, and ratios of the schemes in the first and the last bin."""
     found: dict[str, Value] = {}
     for name, runs in _workloads(raw).items():
         found |= _measure(name, runs)
@@ -70,7 +70,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """One row per workload, one plot per bin."""
+    """Distributions of normalized FCTs: one row per workload, one plot per bin."""
     workloads = _workloads(raw)
     columns = 1 + max(LARGE[name] for name in workloads)
     figure, plots = figures.axes(rows=len(workloads), columns=columns, width=4)

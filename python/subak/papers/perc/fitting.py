@@ -1,4 +1,4 @@
-"""Common code of chapter 6's experiments: programs on switch pipelines, fitted by several solvers."""
+"""Common code of the experiments on chapter 6 of the PERC thesis: placement of programs on switches."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from subak.pipeline.program import Program
 Progress = Callable[[int, int, float], None]
 Report = dict[str, Any]
 MTAG_DROPPED = ("Vrf", "UrpfV6", "Igmp_Snooping", "Ipv6_Prefix", "Ipv6_Forwarding")
-"""Our reading of the 11 tables that table 6.2 counts for FlexPipe: without these five the counts are 9, 1 and 3."""
+"""Tables of L2L3-Mtag to omit. Table 6.2 has 11 tables for FlexPipe without naming them; without these five, the
+numbers of dependencies equal those published (9, 1 and 3)."""
 
 
 def workers() -> int:
-    """Threads of the exact solver."""
+    """Number of threads for the exact solver."""
     return min(os.cpu_count() or 1, 8)
 
 
 def mtag_11() -> Program:
-    """L2L3-Mtag for FlexPipe with the numbers of tables and dependencies in table 6.2."""
+    """L2L3-Mtag for FlexPipe with the numbers of tables and dependencies in table 6.2 of the PERC thesis."""
     whole = program_file.load("l2l3-mtag", "flexpipe")
     tables = tuple(t for t in whole.tables if t.name not in MTAG_DROPPED)
     kept = [d for d in whole.dependencies if d.before not in MTAG_DROPPED and d.after not in MTAG_DROPPED]

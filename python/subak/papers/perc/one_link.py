@@ -1,4 +1,4 @@
-"""Figures 2.7 to 2.10: FCTs on one link, relative to an ideal max-min allocation."""
+"""Figures 2.7 to 2.10 of the PERC thesis: FCTs on one link, relative to an ideal max-min allocation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _ratio(runs: Sequence[Run], scheme: str, over: str, which: str) -> Measured:
 
 
 def _over_best(chosen: Sequence[Run], scheme: str, which: str) -> float:
-    """Ratio to the best of the other schemes."""
+    """Ratio of the scheme's FCT to that of the best other scheme."""
     others = [_of(chosen, s, which) for s in SCHEMES if s in chosen[0] and s != scheme]
     return _of(chosen, scheme, which) / min(others)
 
@@ -61,7 +61,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Bars: schemes by class of flows."""
+    """FCTs relative to the ideal, as bars: schemes by class of flows."""
     from matplotlib.ticker import LogFormatter
 
     figure, plots = figures.axes(width=6)

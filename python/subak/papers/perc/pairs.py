@@ -1,4 +1,4 @@
-"""Figures 6.12 and 6.13: two solvers on one program, as maps."""
+"""Figures 6.12 and 6.13 of the PERC thesis: placements of one program by two solvers, as maps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """Both placements, and the ternary blocks that they leave unused."""
+    """Places the program by two solvers, and counts the TCAM blocks that each leaves unused."""
     switch = switch_file.load("rmt")
     program = program_file.load(settings["program"], "rmt")
     answers = {}
@@ -31,7 +31,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def _idle(answer: Answer, stages: Sequence[int]) -> int:
-    """Unused ternary blocks between the first and the last of these stages, counted from 1."""
+    """Unused TCAM blocks in the stages from ``stages[0]`` to ``stages[1]``, counted from 1."""
     first, last = stages
     placement = answer.placement
     used = (
@@ -41,6 +41,6 @@ def _idle(answer: Answer, stages: Sequence[int]) -> int:
 
 
 def draw(raw: RawResults, program: str, labels: list[str]) -> Figure:
-    """Both placements as maps of stages and blocks."""
+    """The placements by two solvers as maps of stages and blocks."""
     placements = {label: raw.rows(f"placement {label}") for label in labels}
     return pictures.maps(program_file.load(program, "rmt"), switch_file.load("rmt"), placements)

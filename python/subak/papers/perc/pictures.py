@@ -1,4 +1,4 @@
-"""Figures of chapter 6's experiments, drawn from raw results."""
+"""Figures of the experiments on chapter 6 of the PERC thesis, drawn from raw results."""
 
 from __future__ import annotations
 

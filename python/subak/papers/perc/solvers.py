@@ -1,4 +1,4 @@
-"""Tables 6.4 and 6.5: programs on RMT by all solvers."""
+"""Tables 6.4 and 6.5 of the PERC thesis: placements of programs on RMT by all solvers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ["program", "solver", "objective", "stages", "latency_cycles", "power_
 
 
 def published(folder: Path) -> Published:
-    """Rows of the published table, shown with the checks."""
+    """Rows of the published table, by program and solver."""
     with (folder / "published.toml").open("rb") as file:
         rows: Published = tomllib.load(file)["rows"]
     return rows
@@ -35,7 +35,7 @@ def _row(answer: Answer, solver: str) -> list[Any]:
 
 def run(settings: Mapping[str, Any], published: Published, progress: Progress) -> Report:
     """Places programs on RMT by the greedy solvers and, for each objective, by CP-SAT."""
-    # Published power follows the release's model; that of equation 6.6 is shown in addition.
+    # Published power follows the model of the released code; power by equation 6.6 is an additional row.
     switch = replace(switch_file.load("rmt"), power=RELEASE)
     rows: list[list[Any]] = []
     values: dict[str, Any] = {"worse": 0, "rows_equal": 0, "rows_compared": 0, "rows_overfull": 0, "mcf_equal": 0}

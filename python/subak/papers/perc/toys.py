@@ -1,4 +1,4 @@
-"""Figures 6.8 to 6.11: small programs by several solvers."""
+"""Figures 6.8 to 6.11 of the PERC thesis: small programs placed by several solvers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """A small program by the solvers in ``settings``; on the switch ``beside`` by CP-SAT only."""
+    """Places a small program by the solvers in ``settings``, and on a second switch (``beside``) by CP-SAT only."""
     switch = switch_file.load(settings["switch"])
     program = program_file.load(settings["program"])
     objective = "blocks" if switch.shares else "stages"
@@ -52,6 +52,6 @@ def _sharing(placement: Placement) -> dict[str, Any]:
 
 
 def draw(raw: RawResults, program: str, switch: str, solvers: list[str]) -> Figure:
-    """The placements as maps."""
+    """The placements as maps of stages and blocks."""
     placements = {solver: raw.rows(f"placement {solver}") for solver in solvers}
     return pictures.maps(program_file.load(program, switch), switch_file.load(switch), placements, width=6.0)

@@ -1,4 +1,4 @@
-"""Drawing of the worked examples of chapters 2 and 3: two flows, three links, and their updates in order."""
+"""Drawing of the worked examples in chapters 2 and 3 of the PERC thesis: updates of two flows at three links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXACT_GBPS = {"fB": 18, "fW": 12}
 
 
 def draw(raw: RawResults) -> Figure:
-    """Allocation of each update, and the exact rates."""
+    """Rate that each update allocates, and the exact rates."""
     figure, (plot,) = figures.axes(width=6.2)
     white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
     updates = list(enumerate(raw.rows("updates"), start=1))

@@ -1,4 +1,4 @@
-"""Time series that several of Soze's figures use: rates of senders, and queues."""
+"""Time series that several of the experiments on Soze use: rates of senders, and queues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def over_runs(raw: RawResults, one: Callable[[int], dict[str, float | str]]) -> dict[str, Value]:
-    """A statistic of each run, by its seed: the mean with its interval; text values are the first run's."""
+    """Statistics of a run, by its seed, over all runs: the mean with its interval; for text, the first run's."""
     told = [one(raw.plan.seed + k) for k in range(raw.plan.runs)]
     first = told[0]
     return {
@@ -25,7 +25,7 @@ def over_runs(raw: RawResults, one: Callable[[int], dict[str, float | str]]) -> 
 
 
 def rates_gbps(raw: RawResults, scheme: str, column: str, seed: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and rates, Gb/s, one column per flow; NaN while it does not run.
+    """Times, ns, and rates, Gb/s, one column per flow; NaN while the flow does not run.
 
     ``column`` is a rate of the results, bit/s.
     """

@@ -20,14 +20,14 @@ from subak.pipeline.program import Program
 from subak.pipeline.switch import Switch
 
 LEAST_SECONDS = 2.0
-"""What each objective after the first is given at least, if so much is left; or as long as the first one took, or three
-times as long as building the model did."""
+"""Time limit of each objective after the first, s. It is raised to the time of the first objective or to three times
+the time of building the model, if that is longer, and cut to the time left."""
 _SOLVED = (cp_model.OPTIMAL, cp_model.FEASIBLE)
 _NAMES = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible", cp_model.INFEASIBLE: "infeasible"}
 
 
 class Found(NamedTuple):
-    """Result of the solver."""
+    """Result of the exact solver."""
 
     status: str
     """``optimal``, ``feasible``, ``infeasible`` or ``unknown``."""
@@ -66,7 +66,7 @@ def solve(
     least = float(windows.least) if objective == "stages" else None
     known = objective == "stages" and start is not None and windows.least == windows.depth
     if known:
-        # The start has the smallest possible number of stages, and the windows allow no more.
+        # The start already has the smallest number of stages that the windows allow.
         seconds = time.monotonic() - begun
     try:
         search = _Search(Model(program, switch, needs, windows, without, until), until, workers)
@@ -99,7 +99,7 @@ def solve(
 
 
 class _Search:
-    """A model that is solved for one objective after the other."""
+    """A model that is solved for one objective after another."""
 
     def __init__(self, model: Model, until: float, workers: int | None) -> None:
         self.model, self.until = model, until
@@ -115,7 +115,7 @@ class _Search:
         """Values of all variables in the best solution."""
 
     def hint(self, start: Placement) -> None:
-        """Uses a placement as the start of the search."""
+        """Starts the search from a placement."""
         cp, depths = self.model.cp, self.model.switch.depths
         self.whole.hint(start.rows)
         self.shared.hint(start.rows)
@@ -165,7 +165,7 @@ class _Search:
 
 
 def _cover(model: Model, whole: Whole, shared: Shared) -> None:
-    """Every entry of every table is placed; a stage with a table has some of its entries."""
+    """Adds constraints: all entries of each table are placed, some of them in each stage with the table."""
     for table in model.program.tables:
         stages = model.windows.stages(table.name)
         held = [term for s in stages for term in (*whole.matched(table.name, s), *shared.matched(table.name, s))]

@@ -1,4 +1,4 @@
-"""Lower bounds of the cost of single tables, whose sum bounds the total cost."""
+"""Lower bounds of the costs of single tables; their sum is a lower bound of the total cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from subak.pipeline.packing import Needs, Unit
 Price = Callable[[str, Unit, int], int]
 """Cost of a number of units of a format in a memory, in one stage."""
 Around = Callable[[Needs, int], int]
-"""Cost of what accompanies a number of entries in one stage."""
+"""Cost of the overhead blocks (action data and the like) beside a number of entries in one stage."""
 MOST_CHOICES = 400_000
 """Largest number of choices, over all stages, for which the bound is computed; otherwise it is 0."""
 
@@ -42,7 +42,7 @@ def cheapest(model: Model, name: str, price: Price, around: Around) -> int:
 def _options(
     needs: Needs, blocks: Mapping[str, int], overhead: str | None, entries: int, price: Price
 ) -> Iterator[tuple[int, int]]:
-    """Numbers of entries that one stage can hold in one format per memory, and the cost of their match."""
+    """Numbers of entries that fit into one stage, with one format per memory, and the cost of their match."""
     each = []
     for memory, formats in needs.formats.items():
         some: list[tuple[int, int, int]] = [(0, 0, 0)]

@@ -1,4 +1,4 @@
-"""The placement as a constraint program (PERC thesis, section 6.4): presence, order, and limits of each stage."""
+"""Placement as a constraint program (PERC thesis, section 6.4): presence of tables, order, limits of each stage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Model:
         self.program, self.switch, self.needs, self.windows = program, switch, needs, windows
         self.without = without
         self.here: dict[tuple[str, int], Literal] = {}
-        """Whether a table is present in a stage."""
+        """For a table and a stage: whether the table is present there."""
         self._in: dict[int, list[tuple[str, Literal]]] = {}
         for table in program.tables:
             self.tick()
@@ -56,7 +56,7 @@ class Model:
         self._limits()
 
     def tables_in(self, stage: int) -> Sequence[tuple[str, Literal]]:
-        """Tables that may be in a stage, with their presence variables."""
+        """Tables that may be in a stage, with the variables of their presence."""
         return self._in.get(stage, ())
 
     def tick(self) -> None:
@@ -85,7 +85,7 @@ class Model:
                     self.cp.add(started == 0)
 
     def _keep_together(self) -> None:
-        """A register is in one stage, with every table that uses it."""
+        """Adds constraints: a register is in one stage, with every table that uses it."""
         for table in self.program.tables:
             if table.registers:
                 self.cp.add_exactly_one(self.here[table.name, s] for s in self.windows.stages(table.name))
@@ -95,7 +95,7 @@ class Model:
                     self.cp.add(self.here.get((one, stage), 0) == self.here.get((other, stage), 0))
 
     def _follow(self, name: str) -> None:
-        """Adds two literals per depth of the pipeline: the table has started by then, and it is finished by then."""
+        """Adds two literals per depth of the pipeline: whether the table has started, and whether it has finished."""
         first, last = self.windows.of(name)
         for depth in range(first, last + 1):
             self.started[name, depth] = self.cp.new_bool_var("")
@@ -113,7 +113,7 @@ class Model:
                 self.cp.add_implication(self.here[name, stage], self.finished[name, depth - 1].negated())
 
     def _is_started(self, name: str, depth: int) -> Literal | None:
-        """``None`` if the table cannot have started."""
+        """Whether the table has started at or before ``depth``, as a literal; ``None`` if its window begins later."""
         first, last = self.windows.of(name)
         return None if depth < first else self.started[name, min(depth, last)]
 

@@ -17,13 +17,16 @@ from subak.pipeline.switch import PACKED, RELEASE
 
 OBJECTIVES = ("stages", "latency", "power", "blocks")
 MICRO = 1e6
-"""Power is counted in whole microwatts."""
+"""Microwatts in a watt: the model counts power in whole microwatts."""
 
 
 def expression(
     objective: str, model: Model, whole: Whole, shared: Shared, start: Placement | None
 ) -> cp_model.LinearExprT:
-    """Expression of an objective; adds its variables and constraints to the model, with hints from ``start``."""
+    """Expression of an objective.
+
+    Adds the variables and constraints it needs to the model, with hints from ``start``.
+    """
     if objective == "stages":
         return _stages(model)
     if objective == "latency":
@@ -49,7 +52,7 @@ def _stages(model: Model) -> cp_model.LinearExprT:
 
 
 def _latency(model: Model, start: Placement | None) -> cp_model.LinearExprT:
-    """Start cycles of stages, and of the first and last stage of each table with dependent tables."""
+    """Adds start cycles of the stages, and of the first and last stage of each dependent table; returns the latest."""
     cp, switch = model.cp, model.switch
     index = {stage.name: i for i, stage in enumerate(switch.stages)}
     cycles = [switch.delays[d.kind].cycles for d in model.program.dependencies]
@@ -98,7 +101,7 @@ def _waits(
 
 
 def _weighed(model: Model, whole: Whole, weights: dict[str, int], start: Placement | None) -> cp_model.LinearExprT:
-    """All blocks of whole-block memories, weighted by memory: the power of equation 6.6, or the number of blocks."""
+    """Sum over whole blocks, weighted by memory: power by equation 6.6, or number of blocks."""
     costs: dict[str, list[tuple[int, cp_model.IntVar]]] = {t.name: [] for t in model.program.tables}
     for (name, _, memory, unit), units in whole.units.items():
         costs[name].append((weights[memory] * unit.blocks, units))
@@ -122,7 +125,7 @@ def _weighed(model: Model, whole: Whole, weights: dict[str, int], start: Placeme
 
 
 def _woken(model: Model, whole: Whole) -> cp_model.LinearExprT:
-    """Power as in the thesis' release: packed memory and match overhead, one unit per table and stage."""
+    """Power as in the code released with the thesis: packed memory and match overhead, one unit per table and stage."""
     watts = {m.name: m.watts * MICRO for m in model.switch.memories}
     costs: dict[str, list[tuple[int, cp_model.IntVar]]] = {t.name: [] for t in model.program.tables}
     for (name, stage, memory, unit), chosen in whole.chosen.items():
@@ -159,7 +162,7 @@ def _summed(
     least: Callable[[str], int],
     known: Mapping[str, int],
 ) -> cp_model.LinearExprT:
-    """Sum over all tables, with a lower bound for each, which the solver cannot derive from the sum."""
+    """Sum over all tables, with a lower bound for each table, since the solver cannot derive it."""
     totals = []
     for name, terms in costs.items():
         most, bound = sum(c * var.proto.domain[1] for c, var in terms), least(name)
@@ -178,5 +181,5 @@ def row_cost(model: Model, name: str, memory: str, blocks: int) -> int:
 
 
 def scale(objective: str) -> float:
-    """The model's value of one unit of the objective."""
+    """Factor from the objective's unit to that of the model."""
     return MICRO if objective == "power" else 1.0

@@ -1,4 +1,4 @@
-"""Shared memory in the constraint program: ranges of rows, several tables per block (PERC thesis, figure 6.8)."""
+"""Shared memory in the constraint program: blocks store rows of several tables (PERC thesis, figure 6.8)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subak.pipeline.switch import SHARED, Memory
 
 
 class Range(NamedTuple):
-    """Rows of a table that begin in one block."""
+    """Rows of a table in adjacent shared blocks, from a given first block on."""
 
     there: Literal
     first: cp_model.IntVar
@@ -45,7 +45,7 @@ class Shared:
                 self._total(stage, memory, len(blocks))
 
     def matched(self, name: str, stage: int) -> list[tuple[int, cp_model.IntVar]]:
-        """Entries per row, and number of rows, of a table in a stage."""
+        """For each range of a table in a stage: entries per row (1), and number of rows."""
         return [(1, r.rows) for r in self._of.get((name, stage), [])]
 
     def _ranges(self, name: str, stage: int, here: Literal, memory: Memory) -> None:
@@ -78,7 +78,7 @@ class Shared:
         if not held or "blocks" in self.model.without:
             return
         cp.add_no_overlap([r.interval for _, r in held])
-        # The limit that holds for any order of the ranges: the rows of a block.
+        # Necessary for any order of the ranges: a block has no more rows than its depth.
         cp.add(sum(r.rows for _, r in held) <= memory.depth)
         by_table: dict[str, list[Range]] = {}
         for name, r in held:
@@ -98,7 +98,7 @@ class Shared:
         return some
 
     def _total(self, stage: int, memory: Memory, blocks: int) -> None:
-        """Cuts: over all blocks a row has few parts of ``q`` blocks, of which a table uses whole ones."""
+        """Adds cuts: a row over all blocks has few parts of ``q`` blocks, and a table uses whole parts."""
         held = [
             (spans(self.model.program.by_name[name], memory), r.rows)
             for (name, s, m, _), r in self.ranges.items()
@@ -121,7 +121,7 @@ class Shared:
         return found
 
     def rows(self, solver: cp_model.CpSolver) -> list[Placed]:
-        """Rows of a solution's placement."""
+        """The placed rows of the solver's solution."""
         rows = []
         for (name, stage, memory, block), r in self.ranges.items():
             if solver.value(r.there):
@@ -131,7 +131,7 @@ class Shared:
         return rows
 
     def hint(self, placed: tuple[Placed, ...]) -> None:
-        """Uses a placement as the start of the search."""
+        """Starts the search from a placement."""
         held = {(row.table, row.stage, row.memory, row.first_block): row for row in placed}
         for place, r in self.ranges.items():
             row = held.get(place)

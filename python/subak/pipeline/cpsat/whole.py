@@ -1,4 +1,4 @@
-"""Memory of whole blocks in the constraint program: units of a packing format, and their overhead."""
+"""Memory in whole blocks in the constraint program: units of a packing format, and their overhead blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from subak.pipeline.switch import SHARED, Memory
 
 
 class Whole:
-    """Part of a model that places units of whole blocks."""
+    """Part of a model that places units of a packing format in whole blocks."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -79,7 +79,7 @@ class Whole:
                 self._beside_in.setdefault(stage, []).append((unit, var))
 
     def _blocks(self) -> None:
-        """Blocks of each stage; and, as a cut, of the entries of a single table in each."""
+        """Adds constraints: matches, overhead data and registers fit into the blocks of each stage."""
         switch, cp = self.model.switch, self.model.cp
         for stage, described in enumerate(switch.stages):
             for memory in (m for m in switch.memories if m.packing != SHARED):
@@ -104,7 +104,7 @@ class Whole:
                     self.model.cp.add(sum(subunits[n] * sum(c) for n, c in used.items()) <= crossbar.units)
 
     def rows(self, solver: cp_model.CpSolver) -> list[Placed]:
-        """Rows of a solution's placement."""
+        """The placed units of the solver's solution."""
         rows = []
         matched: dict[tuple[str, int], int] = {}
         for (name, stage, memory, unit), var in self.units.items():
@@ -127,7 +127,7 @@ class Whole:
         return rows
 
     def hint(self, placed: tuple[Placed, ...]) -> None:
-        """Uses a placement as the start of the search."""
+        """Starts the search from a placement."""
         cp = self.model.cp
         units = {
             (r.table, r.stage, r.memory, r.unit, r.entries // (r.blocks // r.unit)): r
@@ -146,7 +146,7 @@ class Whole:
 
 
 def useful(needs: Needs, memory: str, entries: int) -> tuple[Unit, ...]:
-    """Formats that an optimal placement may use: only the narrowest if one unit of it holds all entries.
+    """Formats that an optimal placement may use: only the narrowest if one unit of that format stores all entries.
 
     Without overhead beside the match, more entries in the same number of blocks are never worse.
     """

@@ -1,4 +1,4 @@
-"""Window of each table: the range of depths that its dependencies and the capacity of stages allow."""
+"""Window of each table: depths (positions of stages) that its dependencies and the stages' capacity allow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Windows:
         line, _ = order(names, [(d.before, d.after) for d in dependencies])
         whole = "blocks" in without
         self.spans = {t.name: 1 if whole else fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables}
-        """Smallest number of stages of each table."""
+        """Lower bound on the number of stages of each table."""
         after: dict[str, list[Dependency]] = {name: [] for name in names}
         before: dict[str, list[Dependency]] = {name: [] for name in names}
         for d in dependencies:
@@ -43,15 +43,15 @@ class Windows:
             starts = (self._last[d.after] - self.spans[d.after] + 1 - self._apart(d) for d in after[name])
             self._last[name] = min([depth - 1, *starts])
         self.longest = max((self._first[n] + self.spans[n] for n in names), default=0)
-        """Smallest number of stages of the longest chain."""
+        """Lower bound on the number of stages, by the longest chain of dependent tables."""
         self.least = max([self.longest, *self._crowded(program, without)])
-        """Smallest number of stages by all bounds known here."""
+        """Lower bound on the number of stages, by the chain and by the capacity of stages."""
 
     def _apart(self, dependency: Dependency) -> bool:
         return self.switch.delays[dependency.kind].separate
 
     def _crowded(self, program: Program, without: Collection[str]) -> Iterator[int]:
-        """Number of stages that tables with late windows need, by the capacity of a stage."""
+        """Yields lower bounds on the number of stages, by the capacity that the tables with late windows need."""
         if not self.switch.is_chain:
             return
         room: list[tuple[int, Mapping[str, int]]] = []
@@ -71,7 +71,7 @@ class Windows:
                     yield head + tail + -(-sum(weights[name] for name in both) // most)
 
     def of(self, name: str) -> tuple[int, int]:
-        """First and last depth of a table."""
+        """Earliest and latest position of a table in the chain of dependencies."""
         return self._first[name], self._last[name]
 
     def stages(self, name: str) -> list[int]:
@@ -103,7 +103,7 @@ def least_blocks(table: Table, needs: Needs, memory: str, switch: Switch) -> int
 
 
 def fewest_stages(entries: int, switch: Switch, needs: Needs) -> int:
-    """Lower bound on the stages that a table uses, with each stage to itself and every memory at its best."""
+    """Lower bound on the number of stages of a table, as if it had them to itself and used every memory fully."""
     if not switch.is_chain or needs.register_blocks:
         return 1
     most = 0

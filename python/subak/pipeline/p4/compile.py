@@ -1,7 +1,7 @@
 """Executes a P4 program: its controls become one Python function from a packet's fields to their new values.
 
-Every value is an integer below 2^width. As in bmv2, a shift by more than the width gives 0, a register read past its
-end gives 0, and a write there has no effect.
+Every value is an integer below 2^width. As in bmv2, a shift by more than the width has the value 0, as has a register
+read past the end; a write past the end has no effect.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Machine:
 
 
 class _Writer:
-    """Generates the function."""
+    """Generates the source of ``process``."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.unit = machine, machine.unit
@@ -95,7 +95,7 @@ class _Writer:
         self._exits = any(n.data == "exit" for c in self.unit.controls for n in walk(c.body))
 
     def text(self) -> str:
-        """The source of ``process``."""
+        """Source of the generated function ``process``."""
         for control in self.unit.controls:
             roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
             scope = self._names.scope(control, {p.name: Ref(p.type, role) for p, role in roles})
@@ -326,7 +326,7 @@ class _Writer:
         return self.unit.value(node)
 
     def _fitted(self, node: Node, scope: Scope, width: int) -> str:
-        """The value of an expression, truncated to ``width`` bits."""
+        """Code for the value of an expression, truncated to ``width`` bits."""
         held = scope.width(node)
         if held is not None and held != width:
             raise self.unit.error(node, f"bit<{held}> goes into bit<{width}>", f"cast it: (bit<{width}>)(...)")

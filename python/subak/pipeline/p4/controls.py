@@ -1,4 +1,4 @@
-"""Reads the declarations of a control."""
+"""Reads the declarations of a P4 control."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_unit(tree: Node, source: Source) -> Unit:
 
 
 def read_control(unit: Unit, name: str, prefix: str, egress: bool) -> Control:
-    """The control of that name as an instance whose variables begin with ``prefix``."""
+    """Reads the control ``name`` as an instance whose variables' names begin with ``prefix``."""
     node = unit.declared[name]
     if not is_a(node, "control"):
         raise unit.error(node, f'"{name}" is no control', "apply a control")
@@ -65,7 +65,7 @@ def _item(unit: Unit, control: Control, node: Node, names: set[str]) -> None:
 
 
 def _global(unit: Unit, node: Node) -> None:
-    """Registers an extern outside of controls."""
+    """Registers an extern that is declared outside of controls."""
     name, called = str(parts(node)[-1]), _called(unit, node)[0]
     if called not in EXTERNS:
         hint = "declare it in the control that applies it"
@@ -131,7 +131,7 @@ def _argument(given: list[Any], name: str, place: int) -> Any:
 
 
 def _counted(unit: Unit, node: Node, kind: Any) -> int:
-    """Width of a counter's cell, bits: of packets, bytes, or both."""
+    """Width of a counter's cell, bits, by what the counter counts: packets, bytes, or both."""
     if (
         not (is_a(kind, "member") and is_a(kind.children[0], "type_name"))
         or unit.enum_value(kind)[1].name != "CounterType"
@@ -189,7 +189,7 @@ def _key(unit: Unit, node: Node) -> tuple[Node, str]:
 
 
 def known_action(unit: Unit, control: Control, node: Node) -> str:
-    """The action that a node names."""
+    """Name of the action to which a node refers; raises an error if the action is not declared."""
     name = next(c for c in node.children if isinstance(c, Token) and c.type == "NAME")
     if str(name) not in control.actions and str(name) not in unit.actions and str(name) != "NoAction":
         raise unit.error(name, f'there is no action "{name}"', f"declare it in {control.name}, before the table")

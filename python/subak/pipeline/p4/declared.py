@@ -22,7 +22,7 @@ class Parameter:
     """in, out, inout, or empty; empty in an action means data of a table's entries."""
     node: Node
     default: Node | None = None
-    """Value if a call gives none."""
+    """Value for a call without this argument."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ NO_ACTION = Action("NoAction", [], Tree("block", []))
 
 @dataclass
 class Table:
-    """A table as declared."""
+    """A table as the P4 program declares it."""
 
     name: str
     node: Node
@@ -55,12 +55,12 @@ class Table:
     """Expression and match kind of each key."""
     actions: list[str] = field(default_factory=list)
     given: dict[str, list[Node]] = field(default_factory=dict)
-    """Arguments that the list of actions gives each action."""
+    """Arguments of each action in the table's list of actions."""
     default: tuple[str, list[Node]] = ("NoAction", [])
     size: int | None = None
     entries: list[Node] = field(default_factory=list)
     attached: list[Extern] = field(default_factory=list)
-    """Direct counters and meters, action profiles and selectors."""
+    """Direct counters and meters, action profiles and selectors of the table."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class Extern:
 
 @dataclass
 class Control:
-    """A control: ingress, egress, or one that they apply."""
+    """A control: ingress, egress, or a control that these apply."""
 
     name: str
     prefix: str
-    """Prefix of the names of its own variables."""
+    """Prefix of the names of the control's own variables."""
     egress: bool
     taken: list[Parameter]
     body: Node
@@ -90,7 +90,7 @@ class Control:
     tables: dict[str, Table] = field(default_factory=dict)
     externs: dict[str, Extern] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    """Names of other controls, by the name of the instance."""
+    """For each instance of another control, the control's name."""
 
     @property
     def registers(self) -> dict[str, tuple[int, int]]:
@@ -99,7 +99,7 @@ class Control:
 
 
 def parts(node: Any) -> list[Any]:
-    """The children that are present."""
+    """The children of a node that are present; optional ones may be ``None``."""
     return [c for c in node.children if c is not None]
 
 
@@ -112,7 +112,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def is_a(node: object, data: str) -> bool:
-    """Whether a node is of this kind."""
+    """Whether a node of the syntax tree is of the kind ``data``."""
     return isinstance(node, Tree) and node.data == data
 
 
@@ -123,5 +123,5 @@ def arguments(node: Any) -> list[Node]:
 
 
 def token_of(node: Any) -> Token:
-    """The first name in a node."""
+    """The first name among the children of a node."""
     return next(c for c in node.children if isinstance(c, Token) and c.type in ("NAME", "TYPE"))

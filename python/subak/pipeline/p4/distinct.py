@@ -1,4 +1,4 @@
-"""Raises an error for two declarations of one name in one scope, even if unused."""
+"""Refuses two declarations of one name in one scope, even if unused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Fault = Callable[[Token, str, str], Exception]
 
 
 def check(tree: Node, fault: Fault) -> None:
-    """Names must be unique in each block's variables, each parameter list and each enumeration."""
+    """Raises an error if a name occurs twice in a block's variables, a parameter list or an enumeration."""
     for node in tree.iter_subtrees_topdown():  # type: ignore[no-untyped-call]
         if node.data == "block":
             inner = (part for part in parts(node) if isinstance(part, Tree))

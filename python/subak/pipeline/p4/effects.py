@@ -22,15 +22,15 @@ class Effect:
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
     states: set[str] = field(default_factory=set)
-    """Registers, counters and meters that it uses."""
+    """Registers, counters and meters that the code uses."""
     direct: set[str] = field(default_factory=set)
-    """Direct counters and meters."""
+    """Direct counters and meters that the code uses."""
     sure: set[str] = field(default_factory=set)
-    """Fields written on every path so far: later reads of them depend on no input."""
+    """Fields written on every path so far: a later read gets that value, so it depends on no table before."""
     exits: int = NEVER
     notes: set[str] = field(default_factory=set)
     running: list[Node] = field(default_factory=list)
-    """Bodies of the enclosing actions, each called by the previous one."""
+    """Bodies of the actions being called, outermost first."""
 
     def read(self, names: set[str]) -> None:
         """Records that the code reads these fields."""
@@ -105,7 +105,7 @@ class Effect:
         self.write(scope.written(ref), surely=not ref.weak)
 
     def _variable(self, node: Node, scope: Scope) -> None:
-        """A variable of the action is no field outside it."""
+        """Adds the effect of a declaration. A variable of an action is no field outside the action."""
         told, name, *value = parts(node)
         of = scope.unit.type(told)
         if value:
@@ -189,7 +189,7 @@ class Effect:
             self.notes.add(frontend.again(name))
 
     def _check_operands(self, name: str, given: list[Node], scope: Scope) -> None:
-        """Raises an error for operands of v1model's functions with a wrong type."""
+        """Raises an error if an operand of a v1model function has the wrong type."""
         for arg, wanted in zip(given, TAKEN.get(name, ()), strict=False):
             if wanted == "number":
                 scope.numeric(arg)

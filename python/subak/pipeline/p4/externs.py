@@ -42,7 +42,7 @@ COPYING: tuple[str, ...] = (
     "resubmit_preserving_field_list",
 )
 COPYING += ("recirculate", "recirculate_preserving_field_list", "truncate")
-"""Their operands reach egress through the copies that the traffic manager makes, or through their length."""
+"""Functions whose operands reach egress: by the copies that the traffic manager makes, or by the length of packets."""
 AGAIN = ("resubmit", "resubmit_preserving_field_list", "recirculate", "recirculate_preserving_field_list")
 METHODS = {
     "register": {"read": "oi", "write": "ii"},

@@ -1,4 +1,4 @@
-"""Control flow of statements, and the tables on whose outcome it depends."""
+"""Control flow of statements, and the tables whose outcome directs it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from subak.pipeline.p4.parse import Node
 
 
 class Ways(NamedTuple):
-    """Next nodes after a statement."""
+    """Nodes that may follow a statement in the control flow."""
 
     follow: str | None
-    """Next statement in order."""
+    """Node of the next statement in order; ``None`` at the end of the pipeline."""
     end: str | None
-    """Next node after a return."""
+    """Node that follows a return; ``None`` at the end of the pipeline."""
     stop: str | None
     """Next node after an exit, which leaves ingress or egress."""
 
     def then(self, follow: str | None) -> Ways:
-        """The same targets with another next statement."""
+        """The same next nodes, with another next statement."""
         return self._replace(follow=follow)
 
 

@@ -18,7 +18,7 @@ RANGED = {"masked": ("ternary", "lpm"), "range": ("range",)}
 
 
 def condition(scope: Scope, node: Node, kind: str) -> tuple[tuple[program.Key, ...], frozenset[str]]:
-    """Fields that a condition matches; and, in egress, the fields that determined them."""
+    """Fields that a condition matches; and, in egress, the copies of ingress fields that determined them."""
     reads = sorted(scope.reads(node))
     held = tuple(program.Key(name, scope.unit.fields[name], kind) for name in reads if name in scope.unit.fields)
     return held, frozenset(name for name in reads if name.endswith(DESTINED))
@@ -52,7 +52,7 @@ def _named(scope: Scope, node: Node, reads: set[str]) -> str:
 
 
 def bound(scope: Scope, table: Table, action: Action, effect: Effect) -> Scope:
-    """Scope of an action's body as run by the table, with the arguments of its list of actions."""
+    """Scope of an action's body when the table runs it, with the arguments from the table's list of actions."""
     given = table.given.get(action.name, [])
     directed = [p for p in action.taken if p.direction]
     if len(given) != len(directed):

@@ -1,10 +1,10 @@
 """Lowers a P4 program to its table dependency graph.
 
-Each table, each condition and each action or statement that the apply block runs directly is a table of the graph.
+The graph has a table for each table, each condition, and each action or statement that the apply block runs directly.
 Tables have their keys, the others a single entry. An action counts as one step of any length, since the model has no
-ALUs. A condition matches the fields that it reads, exactly if it only tests equality. Controls that a control applies
-are inlined. The traffic manager sets its fields by egress_spec, mcast_grp, priority and the requested copies. An egress
-read of one of its fields therefore depends on all of these.
+action units. A condition matches the fields that it reads, exactly if it only tests equality. Controls that a control
+applies are inlined. The traffic manager sets its fields by egress_spec, mcast_grp, priority and the requested copies.
+An egress read of one of its fields therefore depends on all of these.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from subak.pipeline.p4.unit import Unit
 
 T = TypeVar("T")
 MOST_ENTRIES = 1024
-"""Number of entries of a table that states none, as in bmv2."""
+"""Number of entries of a table without a size, as in bmv2."""
 
 
 def read(data: bytes, file: str) -> Unit:
-    """A program with its declarations."""
+    """Reads a program's text and its declarations."""
     return _shallow(data, file, read_unit)
 
 
 def lower(data: bytes, file: str, flags: Flags | None = None) -> program.Program:
-    """The dependency graph of a program's text; syntax that is not P4 or not v1model's is an error."""
+    """The dependency graph of a program's text; a syntax error or an unsupported construct raises an error."""
     return _shallow(data, file, lambda tree, source: lower_unit(read_unit(tree, source), file), flags)
 
 
@@ -67,7 +67,7 @@ def lower_unit(unit: Unit, file: str) -> program.Program:
 
 
 class Lowering:
-    """Traverses the apply blocks backwards, since each step needs its successor."""
+    """Converts apply blocks to tables, last statement first, since each step needs its successor."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -75,7 +75,7 @@ class Lowering:
         self._made: list[program.Table] = []
         self._names: set[str] = set()
         self._shared: set[str] = set()
-        """Names that tables of several controls share."""
+        """Names that occur in tables of several controls."""
         self._prefixes: dict[str, str] = {}
         self._applied: set[str] = set()
         self._count: dict[str, int] = {}
@@ -84,7 +84,7 @@ class Lowering:
         self._inside: list[str] = []
 
     def run(self) -> tuple[program.Table, ...]:
-        """The tables, in the order of the program."""
+        """The tables of the graph, in the order of the program."""
         follow: str | None = None
         for function in (one for named in self.unit.functions.values() for one in named):
             check(self.unit, function)
@@ -129,7 +129,7 @@ class Lowering:
         return first
 
     def scope(self, control: Control, names: dict[str, Ref]) -> Scope:
-        """The scope of a control."""
+        """The scope of a control, with its constants and variables."""
         scope = Scope(self.unit, control, dict(names))
         for node in (*control.constants, *control.variables):
             self.declare(node, scope)
@@ -252,7 +252,7 @@ class Lowering:
         return self._make(self._name(f"{instance}_operands"), scope, copied, (("default", first),))
 
     def _outcome(self, node: Node, scope: Scope, ways: Ways) -> str | None:
-        """A table whose hit or miss is stored in a variable: adds a step that sets it on either path."""
+        """Lowers a table whose hit or miss a variable stores: adds a step for each outcome."""
         target, asked = parts(node)[-2], applied_table(parts(node)[-1])
         assert asked is not None
         ref = scope.names[str(target)] if node.data == "variable" else scope.target(target)
@@ -290,7 +290,7 @@ class Lowering:
         shared: str | None = ways.follow
         for case in reversed(cases):
             label, body = case.children[0], case.children[1] if len(case.children) > 1 else None
-            # A case without a block uses that of the next one.
+            # A case without a block runs the block of the next case.
             if body is not None:
                 shared = self._block([body], scope, ways)
             if table is None and isinstance(label, Tree):
@@ -367,7 +367,7 @@ class Lowering:
         return effect, widest, exits
 
     def _foreign(self, table: Table, called: str, scope: Scope) -> Exception:
-        """Error of an action that uses a direct counter or meter of another table, or of none."""
+        """The error for an action that uses a direct counter or meter of another table, or of none."""
         extern = scope.control.externs[called]
         owner = next((other.name for other in scope.control.tables.values() if extern in other.attached), None)
         if owner is not None:
@@ -443,7 +443,7 @@ class Lowering:
         self._names.add(table.name)
 
     def _state(self, scope: Scope, name: str) -> program.Register:
-        """A register, counter or meter; those of one name in different controls are distinguished."""
+        """A register, counter or meter of the graph; equal names in different controls get a prefix."""
         extern = scope.control.externs[name]
         prefix = "" if self.unit.externs.get(name) is extern else scope.control.prefix
         place = (prefix, name)

@@ -1,4 +1,4 @@
-"""Parses the text of a P4 program; a syntax error has its place and the construct."""
+"""Parses the text of a P4 program; the message of a syntax error names its place and the construct around it."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _P4_14 = re.compile(
 """Declarations that exist in P4_14 but not in P4-16."""
 _TOO_DEEP = 400
 _TOO_LONG = 1000
-"""Largest number of characters of a number."""
+"""Largest number of characters of a numeric literal."""
 
 
 def parse(data: bytes, file: str, flags: Flags | None = None) -> tuple[Node, Source]:
-    """The tree of a program, and the origin of its lines."""
+    """The syntax tree of a program, and the preprocessed text with the file and line of each of its lines."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -104,7 +104,7 @@ def _too_deep(text: str) -> int:
 
 
 def deepest(tree: Node) -> Node:
-    """The most deeply nested node with a place."""
+    """The most deeply nested node that has a line number."""
     found, most, ahead = tree, 0, [(tree, 1)]
     while ahead:
         node, depth = ahead.pop()
@@ -130,7 +130,7 @@ class _Tokens:
         _Tokens.current = self
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The tokens, some with another type."""
+        """Yields the tokens; the context determines the type of some."""
         tokens = list(stream)
         kind, name, at = "", "", 0
         while at < len(tokens):
@@ -209,7 +209,7 @@ class _Tokens:
 
 
 def _past(tokens: list[Token], at: int, opens: str, closes: str) -> int:
-    """The position after the bracket that closes the one opened here, or the end."""
+    """The position after the bracket that closes the one at position ``at``, or the end."""
     depth = 0
     while at < len(tokens):
         depth += (tokens[at].value == opens) - (tokens[at].value == closes)
@@ -227,7 +227,7 @@ def _annotated(tokens: list[Token], at: int) -> int:
 
 
 class _Postlex:
-    """Lark uses one instance for all programs, but the tokens of each are separate."""
+    """Passes tokens to the ``_Tokens`` of the current program: Lark has one instance of this class for all programs."""
 
     always_accept = ("AT",)
 
@@ -273,7 +273,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    """Text of a kind of token."""
+    """Spelling of a kind of token in messages."""
     return _SHOWN.get(name) or _spelled().get(name) or name.lower()
 
 
@@ -283,7 +283,7 @@ def _spelled() -> dict[str, str]:
 
 
 def fault(node: Node | Token, source: Source, what: str, hint: str) -> InputError:
-    """An error at the place of ``node``."""
+    """An input error with the file, line and column of ``node``."""
     place = node if isinstance(node, Token) else node.meta
     line, column = getattr(place, "line", None), getattr(place, "column", None)
     if not line:

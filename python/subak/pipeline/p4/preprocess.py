@@ -34,10 +34,10 @@ MOST_FILES = 200
 MOST_GROWTH = 300_000
 """Largest number of tokens that macros may add."""
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
-"""Exceptions of pcpp at truncated directives."""
+"""Exceptions that pcpp raises at truncated directives."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
 _NUMBERED = re.compile(r"^[ \t]*#[ \t]*(?:line\b|ident\b|\d)[^\n]*", re.MULTILINE)
-"""Line markers of a preprocessor that ran before."""
+"""Line markers that an earlier preprocessor wrote, as ``cpp -E`` does."""
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elifdef|elifndef|elif|else|endif)\b", re.MULTILINE)
 _ELIFDEF = re.compile(r"^([ \t]*#[ \t]*)elif(n?)def\b[ \t]*(\w*)", re.MULTILINE)
 _LITERALS = re.compile(r'^[ \t]*#[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.MULTILINE | re.DOTALL)
@@ -215,7 +215,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         return (*undefined, *unused)
 
     def fault(self, what: str, hint: str) -> InputError:
-        """An error at the last directive."""
+        """An error at the line of the last directive."""
         return InputError(self._at[0], f"line {self._at[1]}", what, hint)
 
     def shown(self, source: str | None) -> str:

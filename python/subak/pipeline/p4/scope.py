@@ -21,18 +21,18 @@ SUMS = ("add", "sub", "mul", "bitand", "bitor", "xor", "satadd", "satsub", "div"
 
 @dataclass(frozen=True)
 class Ref:
-    """What a name or a member refers to."""
+    """What a name or a member expression stands for: a field, a structure, a variable or a constant."""
 
     type: Type
     path: str | None = None
     """Path of a field or of a structure of fields; ``None`` for an action's own data and variables."""
     writable: bool = True
     value: int | None = None
-    """Value of a constant."""
+    """Value if the name is a constant; otherwise ``None``."""
     weak: bool = False
-    """Whether it is one of several headers, selected at run time."""
+    """Whether it is one of several candidates, selected at run time: a write does not change all of them for sure."""
     reads: frozenset[str] = frozenset()
-    """Fields that select the header."""
+    """Fields that select among the candidates."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Scope:
     """Result type of the enclosing function."""
 
     def child(self, names: Mapping[str, Ref], in_action: bool = False, result: Type | None = None) -> Scope:
-        """The scope with more names, and without names that only an action has."""
+        """A nested scope with additional names."""
         inside = self.in_action or in_action
         return Scope(self.unit, self.control, {**self.names, **names}, inside, result or self.result)
 
@@ -66,14 +66,14 @@ class Scope:
         return None if extern and count != len(found.taken) else found
 
     def function(self, node: Node, name: str) -> Action:
-        """The function that a call refers to."""
+        """The function that a call refers to; raises an error if there is none."""
         found = self.unit.function(name, len(arguments(node)))
         if found is None:
             raise self.unit.error(node, f'there is no function "{name}"', "declare it before it is used")
         return found
 
     def inside(self, action: str) -> Scope:
-        """The scope of an action's body as run by a table: its data, with nothing bound."""
+        """The scope of an action's body when a table runs the action, before arguments are bound to parameters."""
         taken = self.action(action).taken
         return self.child({p.name: Ref(p.type, None, bool(p.direction)) for p in taken}, in_action=True)
 
@@ -83,7 +83,7 @@ class Scope:
         return {name: ref for name, ref in self.names.items() if ref.path is None and ref.value is None}
 
     def ref(self, node: Node) -> Ref:
-        """What a node refers to."""
+        """The field, structure, variable or constant that a node stands for."""
         if node.data == "name":
             return self._name(node)
         if node.data == "member":
@@ -195,13 +195,13 @@ class Scope:
         return f"{of.path}.{VALID}"
 
     def looked(self, ref: Ref) -> set[str]:
-        """The fields that reading a name reads."""
+        """The fields on which a read of ``ref`` depends."""
         if ref.path is None:
             return set(ref.reads)
         return frontend.looked(self.unit.leaves(ref.path), self.control.egress) | ref.reads
 
     def written(self, ref: Ref) -> set[str]:
-        """The fields that writing a name may change."""
+        """The fields that a write to ``ref`` may change."""
         return frontend.changed(self.unit.leaves(ref.path), self.control.egress) if ref.path else set()
 
     def reads(self, node: Node) -> set[str]:
@@ -424,14 +424,14 @@ class Scope:
             self.fits(part, held[name] if to.kind != "stack" else of)
 
     def handed(self, node: Node, of: Type) -> Ref:
-        """The target of an output argument; for a slice the whole field, of which the rest is kept."""
+        """The target of an output argument. For a slice it is the whole field, whose other bits keep their value."""
         ref = self.target(node)
         if node.data != "slice":
             return ref
         return replace(ref, type=of, weak=True, reads=ref.reads | frozenset(self.looked(ref)))
 
     def target(self, node: Node) -> Ref:
-        """The target of an assignment."""
+        """What an assignment writes: a field, a structure or a variable; raises an error for other expressions."""
         if node.data == "slice":
             self.bounds(node)
             return self.target(node.children[0])  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""Runs s-PERC's switch program, and compares its updates with those of the Rust scheme.
+"""Runs the switch program of s-PERC (in P4), and compares its updates with those of the Rust scheme.
 
-Rates in packets and registers are whole numbers of 2^-50 bit/s, as in the program.
+Rates in packets and registers are whole numbers of 2^-50 bit/s, as in the P4 program.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ INDEX_BITS = 8
 LOG_BITS = 26
 POWER_BITS = 30
 DIVISION_KB = 2.0
-"""Size of the tables: 256 logarithms and 256 powers of 32 bits, KB."""
+"""Memory of the tables for division, KB: 256 logarithms and 256 powers of 32 bits."""
 TIE = 3 / 512
 FRACTION = 50
 NO_LIMIT = (1 << 96) - 1
 KIND_UPDATE, KIND_ROUND = 0, 1
 UPDATE, LEAVE, ROUND, SEND, LOSE, JOIN = range(6)
-"""Kinds of events, with the numbers of the Rust side."""
+"""Kinds of events, numbered as in the Rust code."""
 FIELDS = ("e", "b", "a", "s", "i", "SumE", "NumB", "MaxE", "MaxE'")
 MOST_HOPS = 4
 
 
 def fill_division(machine: Machine) -> None:
-    """Entries of the division's tables: leading ones, logarithms and powers of two."""
+    """Adds the entries of the tables that compute a division: leading ones, logarithms and powers of two."""
     for table, action, bits in (("rest_leading_one", "rest_leads", 40), ("count_leading_one", "count_leads", 32)):
         for exponent in range(bits):
             value = 1 << exponent
@@ -46,7 +46,7 @@ def fill_division(machine: Machine) -> None:
 
 
 def division_memory(machine: Machine) -> dict[str, int]:
-    """Ternary entries, and bits of exact memory, of the division."""
+    """Memory of the tables for division: ternary entries, and bits of exact memory."""
     ternary = sum(len(machine.tables[t]) for t in ("rest_leading_one", "count_leading_one"))
     exact = {"rest_logarithm": 32, "count_logarithm": 32, "power": 32}
     return {"ternary_entries": ternary, "exact_bits": sum(len(machine.tables[t]) * bits for t, bits in exact.items())}
@@ -54,7 +54,7 @@ def division_memory(machine: Machine) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Setup:
-    """Links, and flows over some of them."""
+    """Random links and the paths of flows over them."""
 
     capacities_bps: tuple[int, ...]
     paths: tuple[tuple[int, ...], ...]
@@ -166,7 +166,7 @@ class Switches:
 
 
 def as_floats(found: Sequence[int]) -> tuple[float, ...]:
-    """The values in bit/s, as in the scheme."""
+    """The values in bit/s, as the Rust scheme has them."""
     e, b, a, s, i, sum_e, num_b, max_e, max_e_next = found
     one = 1 << FRACTION
     sum_e -= (sum_e >> 95) << 96
@@ -176,7 +176,7 @@ def as_floats(found: Sequence[int]) -> tuple[float, ...]:
 
 
 def machine() -> Machine:
-    """The program with its division tables."""
+    """The s-PERC program with the entries of its tables for division."""
     from subak.pipeline import program_file
     from subak.pipeline.p4.lower import read
 

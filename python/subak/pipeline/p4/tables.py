@@ -8,10 +8,10 @@ from typing import Any
 from subak.errors import InputError
 
 Outcome = tuple[int, tuple[int, ...]]
-"""Number of the action, and its data."""
+"""Index of an action in the table's list, and its action data."""
 Found = tuple[bool, Outcome]
 REMEMBERED = 1 << 16
-"""Number of lookups whose outcome is cached."""
+"""Largest number of lookups whose outcome is cached."""
 
 
 class Entries:

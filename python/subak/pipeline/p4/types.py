@@ -8,7 +8,7 @@ WIDEST = 4096
 """Largest width of a value, bits."""
 VALID = "$valid$"
 INDEX = "$index$"
-"""Name of the field of a header stack that counts its headers in use."""
+"""Name of the field that counts the used headers of a header stack."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ STANDARD = {
     "parser_error": ERROR,
     "priority": bits(3),
 }
-"""Fields of standard_metadata_t."""
+"""Fields of v1model's standard_metadata_t, with their types."""
 ENUMS = {
     "HashAlgorithm": ("crc32", "crc32_custom", "crc16", "crc16_custom", "random", "identity", "csum16", "xor16"),
     "CounterType": ("packets", "bytes", "packets_and_bytes"),
@@ -93,7 +93,7 @@ CORE_ERRORS = (
 
 
 def number(text: str) -> tuple[int, Type]:
-    """Value and type of a literal."""
+    """Value and type of a numeric literal."""
     digits, kind = text.replace("_", ""), NUMBER
     for mark, signed in (("w", "bit"), ("s", "int")):
         head, found, tail = digits.partition(mark)

@@ -30,7 +30,7 @@ ARITHMETIC = ("add", "sub", "mul", "div", "mod", "shl", "shr", "bitand", "bitor"
 MOST_HEADERS = 1024
 """Largest number of headers of a stack."""
 MOST_STATEMENTS = 200_000
-"""Largest number of statements, with those of an action counted at each call."""
+"""Largest number of statements of a program, with those of an action counted at each call."""
 
 
 class Unit:
@@ -49,18 +49,18 @@ class Unit:
         self.members: dict[str, dict[str, Type]] = {"standard_metadata_t": STANDARD}
         """Fields of each header, struct and header union."""
         self.fields: dict[str, int] = {}
-        """Width of each field, by path."""
+        """Width of each field, bits, by path."""
         self._inside: dict[str, list[str]] = {}
-        """Paths directly below each structure."""
+        """Paths directly below each structure, by the structure's path."""
         self.actions: dict[str, Action] = {}
         self.functions: dict[str, list[Action]] = {}
         """Functions of each name, by number of operands."""
         self.declared: dict[str, Node] = {}
-        """Declared controls, by name."""
+        """Declarations of controls, by name."""
         self.instances: list[Node] = []
         """Extern instances outside of controls."""
         self.externs: dict[str, Extern] = {}
-        """Externs of these instances, by name: every control can use them."""
+        """Externs declared outside of controls, by name; every control can use them."""
         self.extern_types: dict[str, Node] = {}
         """Externs with type arguments, by the names that typedefs give them."""
         self._main: Node | None = None
@@ -70,19 +70,19 @@ class Unit:
             if isinstance(node, Tree):
                 self._declare(node)
         self.controls: list[Control] = []
-        """Ingress and egress."""
+        """The controls of the pipeline: ingress, then egress."""
 
     @property
     def file(self) -> str:
-        """The program's own file."""
+        """Name of the program's own file, not of an included one."""
         return self.source.origins[0][0]
 
     def error(self, node: Node | Token, what: str, hint: str) -> Exception:
-        """An error at the node's place."""
+        """An input error with the node's file, line and column."""
         return fault(node, self.source, what, hint)
 
     def spend(self, node: Node) -> None:
-        """Counts a statement; too many are an error."""
+        """Counts a statement; raises an error above ``MOST_STATEMENTS``."""
         self._statements += 1
         if self._statements > MOST_STATEMENTS:
             what = f"written out, its actions have more than {MOST_STATEMENTS} statements"
@@ -134,7 +134,10 @@ class Unit:
         self.functions.setdefault(made.name, []).append(made)
 
     def function(self, name: str, count: int, exactly: bool = False) -> Action | None:
-        """The function of this name with this number of operands; otherwise any of the name."""
+        """The function of this name with this number of operands.
+
+        If there is none, any of this name, unless ``exactly``.
+        """
         named = self.functions.get(name, [])
         fitting = [one for one in named if len(one.taken) == count]
         return next(iter(fitting if exactly else [*fitting, *named]), None)
@@ -169,7 +172,7 @@ class Unit:
         self.enums[name] = members
 
     def constant(self, node: Node) -> None:
-        """Registers a constant."""
+        """Registers a constant; two of one name are an error."""
         told, name, value = parts(node)
         of = self.type(told)
         if str(name) in self.constants:
@@ -178,7 +181,7 @@ class Unit:
         self.constants[str(name)] = (held if of.width is None else held & ((1 << of.width) - 1), of)
 
     def add_action(self, actions: dict[str, Action], node: Node) -> None:
-        """Registers an action."""
+        """Registers an action in ``actions``; two of one name are an error."""
         name, taken, body = parts(node)
         if str(name) in actions:
             raise self.error(name, f'there are two actions "{name}"', "give each its own name")
@@ -218,7 +221,7 @@ class Unit:
         return self._tuple(node)
 
     def _tuple(self, node: Node) -> Type:
-        """A struct with its fields named by number."""
+        """A tuple's type: a struct whose fields are named by their index."""
         held = [self.type(c) for told in node.children for c in told.children if isinstance(c, Tree)]  # type: ignore[union-attr]
         of = Type("struct", None, f"tuple<{', '.join(map(str, held))}>")
         self.members[of.name] = {str(k): one for k, one in enumerate(held)}
@@ -287,7 +290,7 @@ class Unit:
         return self.enums[name][member], self.types[name]
 
     def pipeline(self) -> list[str]:
-        """Names of ingress and egress."""
+        """Names of the controls that the program uses as ingress and egress."""
         if self._main is None:
             nowhere = Token("NAME", "")
             raise fault(nowhere, self.source, "it has no main", "end it with V1Switch(parser(), ..., deparser()) main;")
@@ -308,7 +311,7 @@ class Unit:
         return names
 
     def hold(self, controls: list[Control]) -> None:
-        """Stores ingress and egress."""
+        """Stores ingress and egress, after checks of their parameters."""
         self.controls = controls
         self._check_pipeline()
         for control in controls:
@@ -330,7 +333,7 @@ class Unit:
                     raise self.error(parameter.node, what, hint)
 
     def bind(self, control: Control) -> None:
-        """Registers the fields of a pipeline control's parameters, by role."""
+        """Registers the fields of a pipeline control's parameters: headers, metadata and standard metadata."""
         for parameter, role in zip(control.taken, ("hdr", "meta", STANDARD_NAME), strict=True):
             self.expand(role, parameter.type)
 

@@ -1,6 +1,6 @@
-//! Loss of optimality if the allocator does not know paths, or other pods (section 6). Rates are the exact optimum of
-//! the problem that each allocator knows. If they overload a link of the real network, TCP would react. Here each
-//! flow is scaled down by the worst overload on its path.
+//! Loss of optimality if the allocator does not know paths, or other pods (Flowtune, section 6). Rates are the exact
+//! optimum of the problem that each allocator knows. If these rates overload a link, TCP would react. Here each flow
+//! is scaled down by the worst overload on its path.
 
 use crate::flowtune::Fabric;
 use serde_json::json;
@@ -60,7 +60,7 @@ fn cost(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Result<U
     Ok(UtilityLoss { throughput: 100.0 * fitting.iter().sum::<f64>() / best.iter().sum::<f64>(), points, overload })
 }
 
-/// Nine racks of 16 hosts and four spines; the allocator knows only the hosts' links.
+/// Loss on nine racks of 16 hosts with four spines, if the allocator knows only the hosts' links.
 pub(super) fn big_switch(spine_bps: f64, flows_a_host: usize, seed: u64) -> Result<UtilityLoss, InputError> {
     let value = json!({"kind": "leaf-spine", "leaves": 9, "hosts_per_leaf": 16, "spines": 4, "host_rate": HOST_BPS,
         "spine_rate": spine_bps});
@@ -87,9 +87,9 @@ fn two(rng: &mut Stream, hosts: usize) -> (usize, usize) {
     (src, (src + 1 + rng.below(hosts - 1)) % hosts)
 }
 
-/// A fat-tree of `k`-port switches. Each pod's allocator sets the rates of flows that start in the pod, over the
-/// links up to the cores. Traffic from other pods reduces the capacity that it sees. A fraction `inside` of the flows
-/// stays in its pod; the others go to any host.
+/// Loss on a fat-tree of `k`-port switches with one allocator per pod. Each allocator sets the rates of flows that
+/// start in its pod, over the links up to the cores. Traffic from other pods reduces the capacity that the allocator
+/// sees. A fraction `inside` of the flows stays in its pod; the others go to any host.
 pub(super) fn pods(k: usize, inside: f64, flows_a_host: usize, seed: u64) -> Result<UtilityLoss, InputError> {
     let mut fabric = Fabric::of(&json!({"kind": "fat-tree", "k": k, "rate": HOST_BPS}), seed)?;
     let hosts = fabric.hosts.len();
@@ -148,7 +148,7 @@ impl Pods<'_> {
         &path[self.own(path)..]
     }
 
-    /// Number of a path's links that its own pod's allocator knows: those up to a core, or all.
+    /// Number of links of `path` that the allocator of the source's pod knows: those up to a core switch, or all.
     fn own(&self, path: &[LinkId]) -> usize {
         let cores = NodeId::from_index(self.network.nodes().len() - (self.k / 2).pow(2));
         let to_core = |&l: &LinkId| self.network.links()[l].to.is_some_and(|node| node >= cores);
@@ -178,7 +178,7 @@ mod tests {
     fn knowing_the_hosts_links_alone_costs_nothing_where_the_core_never_fills() {
         let cost = big_switch(4000e9, 2, 1).unwrap();
         assert!((cost.throughput - 100.0).abs() < 0.1 && cost.points.abs() < 1e-3 && cost.overload < 0.1, "{cost:?}");
-        // With a quarter of the core it does, and the core is overloaded.
+        // With a quarter of the core's capacity the rates lose utility, and the core is overloaded.
         let cost = big_switch(10e9, 2, 1).unwrap();
         assert!(cost.points < -0.05 && cost.overload > 10.0, "{cost:?}");
     }

@@ -13,9 +13,9 @@ use subak_core::InputError;
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "flowtune-scale", kind: ExperimentKind::Solver, settings: SETTINGS, compute };
 
-/// `steps`, `warmup`: steps of 10 us, and those before messages are counted; `flows_a_host`: flows per host where
-/// rates are compared with the optimum; `k`: ports of the fat-tree's switches; `seconds`: measuring time of an
-/// iteration; `rows`: rows of the table of section 5.2.
+/// `steps`: measured steps of 10 us; `warmup`: steps before them; `flows_a_host`: flows per host where rates are
+/// compared with the optimum; `k`: ports of the fat-tree's switches; `seconds`: measuring time of an iteration;
+/// `rows`: rows of the table of section 5.2.
 const SETTINGS: &[&str] = &["steps", "warmup", "flows_a_host", "k", "seconds", "rows"];
 
 /// Hosts per intermediary: one rack, and three racks; 1 means no intermediary.
@@ -28,7 +28,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     communication(context)
 }
 
-/// Bytes sent to endpoints, and the cost of intermediaries.
+/// Measures the bytes sent to endpoints, and the cost of intermediaries.
 fn telling(context: &mut Context) -> Result<(), InputError> {
     let (steps, warmup) = (context.count("steps", 3000, 1_000_000)?, context.count("warmup", 1000, 1_000_000)?);
     let jobs: Vec<_> = seeds(context).into_iter().flat_map(|seed| GROUPS.map(|group| (seed, group))).collect();
@@ -88,7 +88,7 @@ fn tell(context: &mut Context, name: &str, costs: &[UtilityLoss]) {
     context.report.table(name, &["throughput", "points", "overload"], rows);
 }
 
-/// The fraction of an iteration on two threads that a single thread without FlowBlocks does not need.
+/// Reports the fraction of an iteration on two threads that is communication.
 fn communication(context: &mut Context) -> Result<(), InputError> {
     let seconds = context.number("seconds", 0.3, 1e-4, 100.0)?;
     let rows = context.count("rows", 7, 7)?;

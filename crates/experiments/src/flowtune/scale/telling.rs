@@ -1,6 +1,6 @@
 //! Distribution of rates to endpoints, directly or through intermediaries: load of the allocator's link, and cost of
-//! the longer path. It runs the real allocator core and endpoints. A datagram takes 10 us per hop, and flows send at
-//! the rates that their endpoints have.
+//! the longer path. The experiment runs the real allocator core and endpoints. A datagram takes 10 us per hop, and
+//! flows send at the rates that their endpoints have.
 
 use crate::flowtune::{Fabric, web};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use subak_wire::{Bundle, Datagram};
 const TICK_NS: Ns = 10_000;
 const LOAD: f64 = 0.8;
 const NIC_BPS: f64 = 10e9;
-/// Section 6: "Ethernet has 64-byte minimum frames and preamble and interframe gaps, which cost 84 bytes".
+/// Flowtune, section 6: "Ethernet has 64-byte minimum frames and preamble and interframe gaps, which cost 84 bytes".
 const LEAST_FRAME: usize = 84;
 /// Header bytes: Ethernet with check sequence, preamble and gap; IPv4; UDP.
 const HEADERS: usize = 38 + 20 + 8;
@@ -33,7 +33,8 @@ pub(super) struct Ran {
     pub of_optimum: f64,
     /// Mean number of rates in a datagram to an endpoint.
     pub records: f64,
-    /// Ratio of frame bytes to each endpoint to those of full frames that contain only records.
+    /// Bytes of the frames to endpoints, relative to full frames that contain nothing but rates in the paper's
+    /// encoding.
     pub bare_gain: f64,
 }
 
@@ -49,16 +50,16 @@ struct World {
     allocator: Allocator,
     endpoints: Vec<Endpoint>,
     sendings: Vec<Sending>,
-    /// Datagrams by arrival time in steps from now: one step to the allocator, one or two steps to endpoints.
+    /// Datagrams that reach the allocator in the next step.
     up: Vec<Datagram>,
+    /// Datagrams to endpoints, by the number of steps until they arrive: one, or two through an intermediary.
     down: VecDeque<Vec<Datagram>>,
     bytes: usize,
     datagrams: usize,
     rates: usize,
 }
 
-/// Runs `steps`, of which the first `warmup` are not measured, with intermediaries of `group` hosts each; 1 means
-/// none.
+/// Runs `warmup` steps, then `steps` measured ones, with intermediaries of `group` hosts each; 1 means none.
 pub(super) fn run(seed: u64, group: usize, steps: usize, warmup: usize) -> Result<Ran, InputError> {
     let mut world = World::new(seed, group)?;
     let mut rng = Stream::new(seed, "telling");

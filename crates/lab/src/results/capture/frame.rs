@@ -1,27 +1,27 @@
-//! Synthetic Ethernet, IPv4, TCP and UDP headers of simulated packets. Payload is never captured; checksums are those of a
-//! payload of zeros.
+//! Synthetic Ethernet, IPv4, TCP and UDP headers of simulated packets. Payload is never captured; checksums are
+//! computed for a payload of zeros.
 
 const ETHERNET: usize = 14;
 const IP: usize = 20;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Nodes have addresses from 10.0.0.1 on, the controller the last of that network.
+/// IPv4 address of node 0; node `n` has the address `n` higher. The controller has the last host address of 10.0.0.0/8.
 const FIRST_ADDRESS: u32 = 0x0A00_0001;
 const CONTROLLER: u32 = 0x0AFF_FFFE;
-/// Where the network knows no nodes, flows have hosts of their own.
+/// Base addresses of the source and the sink of a flow whose ends are not nodes of the network.
 const LOOSE: [u32; 2] = [0xC612_0000, 0xC613_0000];
-/// Unregistered ports, so that no protocol is inferred from them.
+/// Ports are from the unregistered range, so that Wireshark infers no protocol from them.
 const FIRST_PORT: u64 = 49_152;
 const PORTS: u64 = 16_384;
 
-/// The layer above IPv4.
+/// TCP segment or UDP message of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum L4 {
     Data {
         seq: u32,
         payload: u32,
     },
-    /// SACK blocks, each from where to where; an empty one is omitted.
+    /// SACK blocks: first payload byte, and the byte after the last one. The header omits empty blocks.
     Ack {
         ack: u32,
         blocks: [(u32, u32); 2],
@@ -29,28 +29,29 @@ pub(super) enum L4 {
     Message,
 }
 
-/// A packet at a link.
+/// A packet as captured at a link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
-    /// Numbers of the nodes at the link's ends.
+    /// Numbers of the nodes at the start and the end of the link.
     pub hop_ends: [Option<u32>; 2],
-    /// Numbers of the nodes at the flow's ends.
+    /// Numbers of the flow's source and destination nodes.
     pub flow_ends: [Option<u32>; 2],
     pub flow: Option<u64>,
     pub subflow: u64,
     pub way: &'a str,
-    /// Number of a node's message.
+    /// Number of the node that exchanges the message with the controller.
     pub node: u32,
     pub class: &'a str,
     pub ecn: bool,
     pub hops: u64,
-    /// Size on the wire as in the simulator, bytes.
+    /// Size on the wire in the simulator, bytes.
     pub bytes: u32,
     pub l4: L4,
 }
 
 impl Frame<'_> {
-    /// The headers, and the length of the whole frame: as long as in the simulator, if headers and payload fit into that.
+    /// The headers, and the length of the whole frame, bytes: the simulator's packet size, or more if headers and
+    /// payload are longer.
     pub fn bytes(&self) -> (Vec<u8>, u32) {
         let mut upper = self.upper();
         let room = (self.bytes as usize).saturating_sub(ETHERNET + IP + upper.len());
@@ -118,7 +119,7 @@ impl Frame<'_> {
             L4::Data { seq, .. } => (seq, 0, 0x10),
             L4::Ack { ack, .. } => (0, ack, 0x10 | if self.ecn { 0x40 } else { 0 }),
         };
-        // Each side's first byte is number 1, as after a handshake.
+        // The first payload byte of each side has sequence number 1, as after a handshake.
         upper.extend(seq.wrapping_add(1).to_be_bytes());
         upper.extend(ack.wrapping_add(1).to_be_bytes());
         let blocks: Vec<_> = match self.l4 {
@@ -158,7 +159,7 @@ impl Frame<'_> {
     }
 }
 
-/// The sum of 16-bit words (RFC 1071).
+/// Sum of the 16-bit words, the first step of the Internet checksum (RFC 1071).
 fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&b| u32::from(b))).sum()
 }

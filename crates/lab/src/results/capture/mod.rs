@@ -24,13 +24,14 @@ use subak_core::document::unknown_word;
 pub struct Captured {
     /// Number of the trial.
     pub trial: usize,
-    /// Number of frames.
+    /// Number of frames in the capture.
     pub frames: u64,
-    /// Interfaces: one for each link that carried a packet, and one for each that dropped one.
+    /// Number of capture interfaces: one for each link that carried a packet, and one for each link that dropped a
+    /// packet.
     pub interfaces: u64,
 }
 
-/// Network metadata of the packet table.
+/// The network, from the metadata of the packet table.
 #[derive(Deserialize)]
 struct Network {
     nodes: Vec<String>,
@@ -46,8 +47,9 @@ struct CaptureLink {
     bps: f64,
 }
 
-/// Writes the packets recorded in `trial` of the run in `dir` as pcapng: each as it leaves the queue of a link, or is dropped
-/// there. `trial` may be omitted if only one has packets; empty `links` means all.
+/// Writes the packets recorded in `trial` of the run in `dir` as pcapng: one frame when a packet leaves the queue of a
+/// link, or is dropped there. `trial` may be omitted if only one trial recorded packets. If `links` is empty, all links
+/// are captured.
 pub fn capture(dir: &Path, trial: Option<usize>, links: &[String], out: impl Write) -> Result<Captured, Error> {
     let (trial, path) = table_of(dir, trial)?;
     let broken = |e: &dyn std::fmt::Display| Error::file(&path, io::Error::other(e.to_string()));
@@ -82,7 +84,7 @@ fn written(e: io::Error) -> Error {
     Error::file(Path::new("output"), e)
 }
 
-/// Trials with recorded packets, and their files.
+/// Trials that recorded packets, each with its packet table's path.
 pub(crate) fn trials_with_packets(dir: &Path) -> Result<Vec<(usize, PathBuf)>, Error> {
     let manifest = read_manifest(dir)?;
     let trials = manifest.get("trials").and_then(|c| c.as_array()).map_or(0, Vec::len);
@@ -96,7 +98,7 @@ pub(crate) fn trials_with_packets(dir: &Path) -> Result<Vec<(usize, PathBuf)>, E
     Ok(there)
 }
 
-/// The table of packets of `trial`, or of the only one that has one.
+/// Number and packet table of `trial`; by default, of the only trial that recorded packets.
 fn table_of(dir: &Path, trial: Option<usize>) -> Result<(usize, PathBuf), Error> {
     let there = trials_with_packets(dir)?;
     let listed = there.iter().take(20).map(|(trial, _)| trial.to_string()).collect::<Vec<_>>().join(", ");
@@ -117,9 +119,9 @@ struct Capture<'a, W: Write> {
     links: HashMap<&'a str, &'a CaptureLink>,
     only: &'a [String],
     mss_bytes: u32,
-    /// Interface by link, and whether it is for the link's drops.
+    /// Number of the capture interface of each link id. `true`: the interface of packets that the link dropped.
     interfaces: HashMap<(String, bool), u32>,
-    /// Short last segment of each subflow, and its payload.
+    /// Number and payload, bytes, of each subflow's last segment if it is shorter than the MSS. Keys: flow, subflow.
     ends: BTreeMap<(u64, u64), (u64, u64)>,
     frames: u64,
 }
@@ -180,7 +182,7 @@ impl<W: Write> Capture<'_, W> {
         Ok(())
     }
 
-    /// Payload bytes of a subflow before `segment`: all are full but the last.
+    /// Payload bytes of a subflow before `segment`. Every segment but the last contains one MSS.
     fn offset(&self, key: (u64, u64), segment: u64) -> u32 {
         let mss = u64::from(self.mss_bytes);
         let bytes = match self.ends.get(&key) {

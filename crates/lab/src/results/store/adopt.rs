@@ -1,5 +1,6 @@
-//! Reuse of completed trials after a spec has grown: trials are matched by identity, and get their new numbers, labels and
-//! columns of axes. The tables are then byte for byte those of a run of the grown spec from the start.
+//! Reuse of completed trials after a spec was extended. Trials are matched by identity, and their tables get the new
+//! numbers, labels and axis columns. The tables are then byte for byte those of a run of the extended spec from the
+//! start.
 
 use super::{Store, copy_groups, metadata, metadata_of_trial, packets_path, read_footer};
 use crate::error::Error;
@@ -17,11 +18,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The result of an adoption.
+/// Result of [`adopt`].
 pub(super) enum Adopted {
-    /// Every complete trial was renumbered: its number before, and now.
+    /// Every complete trial was renumbered. Old number to new number.
     All(BTreeMap<usize, usize>),
-    /// No trial to keep, or some would be lost. Nothing was changed.
+    /// Nothing was changed: there are no complete trials, or `foreign` of them are not in the new spec.
     Refused { complete: usize, foreign: usize },
 }
 
@@ -35,8 +36,8 @@ struct StoredTrial {
 
 /// Renumbers the complete trials in the directory of `store` for `spec`.
 ///
-/// Each table is first written under a name made of its identity, and then renamed. An interrupted call leaves tables that can be
-/// adopted again.
+/// Each table is first written to a file named by its identity, and then renamed. After an interruption the call can be
+/// repeated.
 pub(super) fn adopt(store: &Store, spec: &ValidSpec) -> Result<Adopted, Error> {
     let held = held(&store.dir.join("trials"))?;
     let places: HashMap<String, usize> = (0..spec.len()).map(|trial| (spec.identity(trial), trial)).collect();
@@ -81,7 +82,8 @@ fn get(footer: &ParquetMetaData, key: &str) -> Option<String> {
     footer.file_metadata().key_value_metadata()?.iter().find(|p| p.key == key).and_then(|p| p.value.clone())
 }
 
-/// Tables of complete trials of this build in the folder `trials`, by number; half-renamed ones last.
+/// Tables of complete trials of this build in the folder `trials`, by number. Tables that an interrupted call did not
+/// rename are last.
 fn held(trials: &Path) -> Result<Vec<StoredTrial>, Error> {
     let mut held = Vec::new();
     for entry in fs::read_dir(trials).into_iter().flatten() {
@@ -101,7 +103,7 @@ fn held(trials: &Path) -> Result<Vec<StoredTrial>, Error> {
     Ok(held)
 }
 
-/// Writes the table of a trial as that of the trial numbered `place` of `spec`.
+/// Writes the table of `trial` into `out`, as the table of trial number `place` of `spec`.
 fn rewritten(trial: &StoredTrial, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), Error> {
     let broken = |e: ParquetError| Error::file(&trial.path, io::Error::other(e));
     let (scenario, scheme) = spec.scenario(place);
@@ -112,7 +114,7 @@ fn rewritten(trial: &StoredTrial, out: &mut File, spec: &ValidSpec, place: usize
     table.close(took).map(|_| ()).map_err(broken)
 }
 
-/// Writes the packets recorded in `from` as those of the trial numbered `place` of `spec`.
+/// Copies the packet table `from` into `out`, as the packet table of trial number `place` of `spec`.
 fn recorded(from: &Path, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), ParquetError> {
     let footer = read_footer(from)?;
     let mut said = metadata(&spec.hash);
@@ -125,7 +127,7 @@ fn recorded(from: &Path, out: &mut File, spec: &ValidSpec, place: usize) -> Resu
     writer.close().map(|_| ())
 }
 
-/// File of the packets of the trial whose table is `table`.
+/// Path of the packet table of the trial whose results are in `table`.
 fn packets_of(table: &Path, dir: &Path, number: usize) -> PathBuf {
     let name = table.file_name().unwrap_or_default().to_string_lossy();
     match name.strip_suffix(".moving.parquet") {
@@ -134,7 +136,7 @@ fn packets_of(table: &Path, dir: &Path, number: usize) -> PathBuf {
     }
 }
 
-/// Removes numbered files, after all that is kept was renamed.
+/// Removes the files named by trial numbers. The tables to keep have other names at that time.
 fn clear(trials: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(trials).map_err(|e| Error::file(trials, e))? {
         let path = entry.map_err(|e| Error::file(trials, e))?.path();

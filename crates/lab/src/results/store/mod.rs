@@ -1,4 +1,5 @@
-//! Files of results: one table a trial, written atomically, and merged in order once all are complete.
+//! Files of results: one table for each trial, written atomically. Once all are complete, they are merged in
+//! order.
 
 mod adopt;
 
@@ -24,18 +25,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::InputError;
 
-/// Version in the results.
+/// Version that the results record.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Build in the results, as a hash of its sources: another build may produce other bytes.
+/// Hash of the sources, which the results record: another build may produce different bytes.
 pub const BUILD: &str = env!("SUBAK_SOURCES");
 
-/// A directory of results of one spec.
+/// A directory with the results of one spec.
 #[derive(Debug)]
 pub(crate) struct Store {
     dir: PathBuf,
     hash: String,
-    /// Numbers of trials before the spec grew, and now.
+    /// Number of each reused trial before the spec was extended, and now.
     renumbered: Option<BTreeMap<usize, usize>>,
 }
 
@@ -53,14 +54,15 @@ impl Store {
         let mut store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         let refuse =
             |what: String, hint: &str| Err(InputError::new("", what, hint).in_file(dir.display().to_string()).into());
-        // Looked at first: whoever begins in the same moment writes the manifest next.
+        // Checked before the manifest: otherwise a manifest that another process writes in between would count as
+        // a foreign file.
         let free = !dir.exists() || is_free(dir).map_err(|e| Error::file(dir, e))?;
         if store.manifest_path().exists() {
             let manifest = read_manifest(dir)?;
             let held = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or("none").to_string();
             let other = || format!("the directory holds results of another spec, \"{}\"", held("name"));
             let hint = "choose another directory, or overwrite this one: --overwrite, or overwrite=True in Python";
-            // What was overwritten is known by its manifest alone, which has no trials.
+            // An overwritten directory has a manifest without trials.
             let cleared = manifest.get("trials").and_then(Value::as_array).is_some_and(Vec::is_empty);
             let grown = !cleared && held("spec_sha256") != spec.hash;
             if grown && held("name") != spec.name {
@@ -90,7 +92,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The empty folder `dir` for single trials of `spec`.
+    /// Prepares the empty folder `dir` for single trials of `spec`, without a manifest.
     pub fn bare(dir: &Path, spec: &ValidSpec) -> Result<Self, Error> {
         let store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         store.make_room()?;
@@ -133,7 +135,7 @@ impl Store {
         self.dir.join("results.parquet")
     }
 
-    /// Whether the merged table is complete.
+    /// Whether the merged table exists and is readable.
     pub fn is_joined(&self) -> bool {
         read_footer(&self.results_path()).is_ok()
     }
@@ -164,7 +166,7 @@ impl Store {
         ours.then_some(Took { events: number("subak.events")?, packet_hops: number("subak.packet_hops")? })
     }
 
-    /// Temporary file of a trial's table.
+    /// Creates the temporary file of a trial's table.
     pub fn begin(&self, trial: usize) -> Result<(PartialFile, File), Error> {
         let path = self.trial_path(trial);
         let part = PartialFile::beside(&path).map_err(|e| Error::file(&path, e))?;
@@ -172,14 +174,15 @@ impl Store {
         Ok((part, file))
     }
 
-    /// Keeps the finished table of a trial.
+    /// Renames the finished table of a trial to its final name, and removes an earlier error.
     pub fn keep(&self, trial: usize, table: PartialFile) -> Result<(), Error> {
         table.keep().map_err(|e| Error::file(&self.trial_path(trial), e))?;
         let _ = fs::remove_file(self.error_path(trial));
         Ok(())
     }
 
-    /// Stores the files of a trial that another machine ran. Fails for files of another trial.
+    /// Stores the files of a trial that another machine ran. Files of another trial, spec or build give an error
+    /// message.
     pub fn take(&self, trial: usize, came: TrialFiles, spec: &ValidSpec) -> Result<Result<(), String>, Error> {
         let (table, recorded) = (Bytes::from(came.table), came.packets.map(Bytes::from));
         if footer_of(&table).and_then(|footer| self.took(&footer, trial)).is_none() {
@@ -214,7 +217,7 @@ impl Store {
         self.write_json(&self.manifest_path(), manifest)
     }
 
-    /// Writes the spec into the results: unchanged if it was TOML.
+    /// Writes the spec into the results directory: the original text if it was TOML.
     pub fn write_spec(&self, spec: &ValidSpec) -> Result<(), Error> {
         let path = self.dir.join("spec.toml");
         let text = match &spec.spec.toml {
@@ -249,7 +252,7 @@ impl Store {
     }
 }
 
-/// Copies the groups of rows of `input` without decoding them.
+/// Copies the row groups of `input` without decoding them.
 fn copy_groups<W: io::Write + Send>(
     footer: &ParquetMetaData,
     input: &File,
@@ -273,7 +276,7 @@ fn copy_groups<W: io::Write + Send>(
     Ok(())
 }
 
-/// Metadata of every results table of the spec with that hash.
+/// Metadata of each results table of the spec with hash `spec_hash`.
 pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
     [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
         .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
@@ -288,12 +291,12 @@ pub(crate) fn metadata_of_trial(spec: &ValidSpec, trial: usize) -> Vec<KeyValue>
     metadata
 }
 
-/// File of a trial's recorded packets, in a directory of results.
+/// Path of a trial's packet table in the results directory `dir`.
 pub(crate) fn packets_path(dir: &Path, trial: usize) -> PathBuf {
     renamed::trials(dir).join(format!("{trial}.packets.parquet"))
 }
 
-/// Whether a folder is empty, except for files of an interrupted start.
+/// Whether a folder is empty, except for files that an interrupted start may leave.
 fn is_free(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -305,12 +308,12 @@ fn is_free(dir: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Footer of a table that may be damaged: the reader panics at some.
+/// Footer of a table that may be damaged. The reader panics at some damaged tables.
 fn footer_of(table: &Bytes) -> Option<ParquetMetaData> {
     crate::quiet::catch(|| ParquetMetaDataReader::new().parse_and_finish(table).ok()).ok().flatten()
 }
 
-/// Whether `path` is a table of this build, of the spec with that hash.
+/// Whether `path` is a table of this build for the spec with hash `spec_hash`.
 pub(crate) fn is_of_spec(path: &Path, spec_hash: &str) -> bool {
     let Ok(footer) = read_footer(path) else { return false };
     let pairs = footer.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! Simulation of one trial: a scheme under a scenario with a seed.
+//! Simulation of one trial: one scheme in one scenario with one seed.
 
 mod rows;
 
@@ -24,28 +24,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::backend::Backend;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 
-/// Progress reports (and checks for cancellation) per run.
+/// Number of progress reports, and of checks for cancellation, per run.
 const SLICES: u64 = 200;
 
-/// Callback that stores rows.
+/// Callback that stores a row of results.
 pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
-/// A trial to simulate, with its observers.
+/// A trial to simulate, with callbacks and outputs.
 pub(crate) struct Trial<'a> {
     pub number: usize,
     pub scenario: &'a Scenario,
     pub scheme: &'a SchemeChoice,
     pub seed: u64,
-    /// File of recorded packets.
+    /// Table for recorded packets.
     pub packets: Option<&'a SharedTable>,
     /// Weight policies supplied by the caller, by name.
     pub policies: &'a Policies,
-    /// Number of threads.
+    /// Number of threads that the simulation may use.
     pub threads: usize,
     pub cancel: &'a AtomicBool,
-    /// Testbed of the caller, if any.
+    /// Testbed for trials on real hosts, if the caller has one.
     pub testbed: Option<&'a dyn Testbed>,
-    /// Live page, if any.
+    /// State for the live page, if there is one.
     pub watched: Option<&'a WatchedTrial>,
     /// Callback for the fraction done.
     pub progress: &'a (dyn Fn(f64) + Sync),
@@ -63,7 +63,8 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     let both_ways = scenario.workload.runs_both_ways(&flows);
     let params = scenario.circumstances(both_ways).complete(&info, &scheme.params);
     let data_share = kind.data_share(&scheme.name, &params)?;
-    // Recorded packets must be in time order, and reactions to a flow's end must be immediate: both need one thread.
+    // Recorded packets must be in time order, and a flow's end may start other flows at once: both require a
+    // single thread.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
     let alone = scheme.outside.as_ref().is_some_and(|outside| !outside.definition().is_parallel());
     let threads = if trial.packets.is_some() || reacts || alone { 1 } else { trial.threads };
@@ -79,7 +80,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
         backend.complete_at_sender();
     }
     let passing = KnownFlows::new(scenario, &flows);
-    // Set first, since a controller sends messages as soon as it is placed.
+    // The recorder is set first, since a controller sends messages as soon as it is placed.
     if let (Some(recorded), Some(table)) = (&scenario.measure.packets, trial.packets) {
         backend.watch(Box::new(Recorder::new(scenario, recorded, &flows, table)?));
     }
@@ -129,13 +130,13 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
 
 /// Flows that are sampled, from their start to their end.
 pub(crate) struct Live {
-    /// Flows not started yet, with their start as far as known.
+    /// Known start times, ns, of flows that have not started.
     pub pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
     live: Vec<FlowId>,
 }
 
 impl Live {
-    /// No flows.
+    /// State before any of `flows` has started; `None`: no flow is sampled.
     pub fn new(flows: Option<&IdVec<FlowId, Planned>>) -> Self {
         let known = flows.into_iter().flat_map(|flows| flows.iter_enumerated().filter(|(_, f)| f.after.is_empty()));
         Live { pending: known.map(|(n, f)| Reverse((f.plan.start_ns, n))).collect(), live: Vec::new() }
@@ -148,7 +149,7 @@ impl Live {
         }
     }
 
-    /// Samples each flow, and keeps those for which `sample` returns true.
+    /// Calls `sample` for each started flow, and drops the flows for which it returns false.
     pub fn keep(&mut self, mut sample: impl FnMut(FlowId) -> Result<bool, Error>) -> Result<(), Error> {
         let mut result = Ok(());
         self.live.retain(|&f| {
@@ -166,17 +167,18 @@ impl Live {
 
 struct Run<'a> {
     trial: &'a Trial<'a>,
-    /// Fraction of a link allocated to data by the scheme.
+    /// Fraction of each link that the scheme lets data use.
     data_share: f64,
     flows: &'a IdVec<FlowId, Planned>,
     actions: Actions<'a>,
     jobs: RunningJobs<'a>,
     backend: &'a mut dyn Backend,
-    /// Flows whose rates are sampled, and flows whose pacing rates are sampled.
+    /// Flows whose rates are sampled.
     live: Live,
+    /// Flows whose pacing rates are sampled.
     open: Live,
     seen_bytes: IdVec<FlowId, u64>,
-    /// Data bytes that each link had sent at the last sample of the queues.
+    /// Data bytes sent by each link up to the last sample of the queues.
     seen_at_links: IdVec<LinkId, u64>,
     passing: KnownFlows,
     /// Counters between the end of the warm-up and the end of the duration.
@@ -185,7 +187,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs and samples to the end of the duration; `false` if cancelled.
+    /// Runs and samples the simulation up to the end of the duration; `false` if cancelled.
     fn arrivals(&mut self, rows: &mut RowSink) -> Result<bool, Error> {
         let scenario = self.trial.scenario;
         let (measure, end_ns) = (&scenario.measure, scenario.duration_ns);
@@ -196,7 +198,7 @@ impl Run<'_> {
         let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();
         let never = Ns::MAX;
         let slice_ns = (end_ns / SLICES).max(1);
-        // Events at the end of the warm-up itself count.
+        // Counters are read 1 ns before the end of the warm-up, so that events at its end count.
         let mut before = self.counts();
         let warm_ns = scenario.warmup_ns.checked_sub(1).unwrap_or(never);
         let every = [measure.rates_ns, measure.queues_ns, measure.paces_ns].map(|interval| interval.unwrap_or(never));
@@ -247,7 +249,7 @@ impl Run<'_> {
             }
             if now_ns >= end_ns {
                 self.tell_until(Ns::MAX);
-                // Flows that have not started by now never start.
+                // Flows that have not started by the end of the duration never start.
                 let never = self.flows.ids().filter(|&f| self.actions.start_ns(f) == Ns::MAX);
                 never.for_each(|f| self.backend.stop_flow(f));
                 watches.iter().try_for_each(|(_, watch)| watch.check())?;
@@ -285,7 +287,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Adds the flows that start by `until_ns` to the backend. If actions refer to flows by number, all are added at
+    /// Adds the flows that start by `until_ns` to the backend. If the backend keeps all flows, all are added at
     /// once.
     fn tell_until(&mut self, until_ns: Ns) {
         let KnownFlows { allowed, told, .. } = &mut self.passing;
@@ -314,7 +316,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Advances time; dependent flows start as others end, and jobs set their weights.
+    /// Runs the simulation up to `until_ns`, and in between starts dependent flows and applies weights of jobs.
     fn run_until(&mut self, until_ns: Ns) -> Result<(), InputError> {
         while (self.actions.reacts() || self.jobs.is_open()) && self.backend.now_ns() < until_ns {
             self.backend.run_until_finish(until_ns.min(self.jobs.next_ns()));
@@ -334,12 +336,12 @@ impl Run<'_> {
         self.check_fault()
     }
 
-    /// Ends the trial where a scheme from outside has failed.
+    /// An error if a scheme supplied by the user has failed.
     fn check_fault(&self) -> Result<(), InputError> {
         self.backend.fault().map_or(Ok(()), Err)
     }
 
-    /// Updates the live page.
+    /// Updates the live page, if there is one.
     fn show(&mut self) {
         let Run { watching, backend, passing, .. } = self;
         watching.iter_mut().for_each(|watching| watching.look(&**backend, passing));

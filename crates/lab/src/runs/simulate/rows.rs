@@ -116,7 +116,7 @@ impl Run<'_> {
         rows(&self.summary_row())
     }
 
-    /// Writes the rows of flows without a path, which are numbered after the others.
+    /// Writes the rows of flows without a path; their numbers follow those of the other flows.
     pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut RowSink) -> Result<(), Error> {
         let scenario = self.trial.scenario;
         for (number, flow) in stranded.iter().enumerate().filter(|_| scenario.measure.fct) {
@@ -138,12 +138,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the flow counts: a tentative flow of a closed loop that never started does not.
+    /// Whether the flow belongs to the results. A closed loop plans more transfers than may start; those that
+    /// never started are omitted.
     pub(super) fn is_real(&self, f: FlowId) -> bool {
         !self.flows[f].spare || self.actions.start_ns(f) != Ns::MAX
     }
 
-    /// Sums over all flows so far.
+    /// Counters summed over all flows so far.
     pub(super) fn totals(&self) -> Totals {
         let mut totals = self.passing.gone;
         let known = self.passing.unwritten().filter(|(f, view)| view.is_none() && self.is_real(*f));
@@ -186,7 +187,8 @@ impl Run<'_> {
         }
     }
 
-    /// FCT of flow `f` alone on the idle network, ns; with several paths, that of the fluid optimum.
+    /// FCT of flow `f` of `size` bytes alone on the idle network, ns; with several paths, FCT at the optimal fluid
+    /// rates.
     pub(super) fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
         let (scenario, plan) = (self.trial.scenario, &self.flows[f].plan);
         let network = scenario.topology.network();
@@ -235,8 +237,8 @@ impl Run<'_> {
         }
     }
 
-    /// Utilization between warm-up and end of the duration: data bytes over capacity of `links`. It is slightly high,
-    /// since packets are counted whole.
+    /// Utilization between warm-up and end of the duration: data bytes over capacity of `links`. It is slightly
+    /// too high: a packet in transmission at the end counts in full.
     pub(super) fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
         let (mut bits, mut could) = (0.0, 0.0);
         for l in links {

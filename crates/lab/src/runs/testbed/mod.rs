@@ -1,7 +1,7 @@
-//! Trials on real hosts: makes the request, and replays their recording as a backend.
+//! Trials on real hosts: creates the request to the hosts, and replays their recording as a backend.
 //!
-//! Hosts are slower than the networks of most specs. Rates on the hosts are those of the spec times `scale`, and
-//! times are those of the spec over `scale`. Bytes are not scaled. Results are in the spec's time.
+//! Hosts are slower than the networks of most specs. A rate on the hosts is the spec's rate times `scale`, and a
+//! time is the spec's time divided by `scale`. Bytes are not scaled. Results have the spec's rates and times.
 
 mod replay;
 
@@ -16,23 +16,24 @@ use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Recording, RequestFlow, RequestLink, RequestNode, SCHEMA, TestbedRequest, WeightChange};
 
-/// Runs requests on a testbed; the caller of this crate implements it.
+/// A testbed that runs flows on real hosts; the caller of this crate implements it.
 pub trait Testbed: Sync {
-    /// Runs `request`. `progress` gets the fraction done, and returns whether to continue; a cancelled run is an error.
+    /// Runs `request`. Calls `progress` with the fraction done, and stops with an error if it returns false.
     fn carry(&self, request: &TestbedRequest, progress: &(dyn Fn(f64) -> bool + Sync))
     -> Result<Recording, InputError>;
 }
 
-/// Number of samples of flows and links over the duration, in addition to those of the spec. They separate data from
-/// ACKs and show queues.
+/// Number of samples of flows and links over the duration, in addition to those of the spec. From these samples,
+/// data is separated from ACKs, and queues are recorded.
 const LOOKS: u64 = 100;
-/// Smallest sampling interval, ns of the hosts' time: each sample costs processor time.
+/// Smallest sampling interval, ns of real time: each sample uses CPU time of the hosts.
 const NEAREST_NS: u64 = 10_000_000;
 
 const WAITING: &str = "a testbed has no flows that wait for others yet";
 const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
-/// A backend that replays the hosts' recording of `trial`; `None` if it was cancelled.
+/// Runs `trial` on the testbed, and returns a backend that replays the recording; `None` if the trial was
+/// cancelled.
 pub(crate) fn carried(
     trial: &Trial,
     flows: &[Planned],
@@ -65,7 +66,7 @@ pub(crate) fn carried(
     }
 }
 
-/// The request to the hosts.
+/// The request to the hosts, in their scaled rates and times.
 fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> TestbedRequest {
     let scenario = trial.scenario;
     let scale = scenario.scale;
@@ -126,7 +127,8 @@ fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Tes
     }
 }
 
-/// Fraction of control packets lost at every link for the whole run, the only fault that hosts can inject.
+/// Probability of the loss of control packets at every link for the whole run, the only fault that hosts can
+/// inject; `None` for other faults.
 fn control_loss(fault: &Injected) -> Option<f64> {
     let Injected::Packets {
         impairment: Impairment::Lost,
@@ -142,7 +144,7 @@ fn control_loss(fault: &Injected) -> Option<f64> {
     matches!(kinds, Kinds { data: false, ack: false, ctl: true }).then_some(*probability)
 }
 
-/// Refuses scenarios that hosts do not support.
+/// An error for a scenario that the testbed does not support.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), InputError> {
     let refuse = |place: &str, what: &str, hint: &str| Err(InputError::new(place, what, hint));
     let network = scenario.topology.network();

@@ -2,25 +2,25 @@
 
 use crate::spec::scenario::Scenario;
 use std::sync::Arc;
-use subak_core::backend::{Backend, FlowPlan, FlowView, LinkView, PacketSizes, Route};
+use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, PacketSizes, Route};
 use subak_core::ids::IdVec;
 use subak_core::{FlowId, InputError, LinkId, Ns, Utility};
 use subak_testbed::{Carried, LinkCounts, LinkSample, Recording, TestbedRequest};
 
-/// A finished run. Flows are those of the request, in its order.
+/// Recording of a finished run. Flows are in the order of the request.
 pub(super) struct TestbedReplay {
     sizes: PacketSizes,
     at_sender: bool,
     now_ns: Ns,
     flows: IdVec<FlowId, Carried>,
-    /// Number of flows added by the lab.
+    /// Number of flows that the simulation loop has added.
     added: usize,
     /// Ended flows, ordered by the time at which they finished or stopped.
     ends: Vec<(Ns, FlowId)>,
-    /// Number of `ends` that were reported as finished.
+    /// Number of entries of `ends` that have been reported.
     passed: usize,
     samples: Vec<Sample>,
-    /// First sample that counts for peaks.
+    /// Index of the first sample that counts for maximum queue lengths.
     peaks_from: usize,
 }
 
@@ -31,7 +31,7 @@ struct Sample {
 }
 
 impl TestbedReplay {
-    /// Checks the recording: an error if it belongs to another request or has no traffic.
+    /// Checks the recording: an error if its flows or links differ from the request's, or if every flow failed.
     pub fn new(scenario: &Scenario, request: &TestbedRequest, recording: Recording) -> Result<Self, InputError> {
         let broken = |what: String| InputError::new("backend", what, "run it again, and report it with the spec");
         let Recording { flows, links, .. } = recording;
@@ -91,7 +91,8 @@ fn arrived(carried: &Carried, time_ns: Ns) -> u64 {
     if finished { carried.received_bytes } else { noted }
 }
 
-/// Samples of links. Data bytes are those that the link's flows had received by then; all other bytes count as ACKs.
+/// Samples of the links' counters. Hosts do not separate data from ACKs: payload that the link's flows had
+/// received counts as data, and all other bytes as ACKs.
 fn samples(
     sizes: PacketSizes,
     request: &TestbedRequest,
@@ -149,6 +150,7 @@ impl Backend for TestbedReplay {
     fn start_flow(&mut self, _flow: FlowId, _at_ns: Ns) {}
     fn stop_flow(&mut self, _flow: FlowId) {}
     fn reroute(&mut self, _flow: FlowId, _routes: &[Route]) {}
+    fn change_link(&mut self, _link: LinkId, _change: LinkChange) {}
     fn run_until_finish(&mut self, until_ns: Ns) {
         let next = self.ends.get(self.passed).map_or(until_ns, |end| end.0);
         self.run_until(next.clamp(self.now_ns, until_ns));

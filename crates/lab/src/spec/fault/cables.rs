@@ -1,4 +1,4 @@
-//! Links of a fault: named links, links of nodes, or a random fraction of links drawn per seed.
+//! Links of a fault: named links, links of nodes, or a fraction of links selected at random by each seed.
 
 use super::Planned;
 use crate::spec::section::{Section, each, text};
@@ -10,7 +10,7 @@ use subak_core::quantity::quoted;
 use subak_core::rng::{Stream, mix};
 use subak_core::{InputError, LinkId, NodeId, NodeKind, Ns};
 
-/// What happens to packets queued at a link that goes down.
+/// Fate of the packets queued at a link that goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueuedFate {
     /// Queued packets are dropped, and so are later arrivals.
@@ -22,9 +22,9 @@ pub(crate) enum QueuedFate {
 /// Change of a link by a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CableEvent {
-    /// Outages, each with start and end, and the fate of queued packets.
+    /// Outages as (start, end), ns, and the fate of queued packets.
     Down(Vec<(Ns, Ns)>, QueuedFate),
-    /// New capacity, bit/s, and the time of the change.
+    /// New capacity, bit/s, and the time of the change, ns.
     Capacity(f64, Ns),
 }
 
@@ -40,7 +40,7 @@ impl CableEvent {
     }
 }
 
-/// Cables, of which a random number fail. A cable is a link, with its reverse link if both directions fail.
+/// A fault of `count` cables selected at random. A cable is a link, with its reverse link if both directions fail.
 #[derive(Debug, Clone)]
 pub(crate) struct Breakdown {
     pub cables: Vec<Vec<LinkId>>,
@@ -49,7 +49,7 @@ pub(crate) struct Breakdown {
 }
 
 impl Breakdown {
-    /// Faults of the cables drawn by `seed`; `place` is the fault's index in the spec.
+    /// The fault on the cables that `seed` selects; `place` is the fault's index in the spec.
     pub fn injected(&self, seed: u64, place: usize) -> Vec<Injected> {
         let mut order: Vec<usize> = (0..self.cables.len()).collect();
         Stream::new(seed ^ mix(place as u64), "faults").shuffle(&mut order);
@@ -59,7 +59,7 @@ impl Breakdown {
     }
 }
 
-/// Cables of a fault, and the number that fail; `None` if all do.
+/// Cables of a fault, and the number of those that fail; `None`: all fail.
 pub(super) struct Broken {
     cables: Vec<Vec<LinkId>>,
     count: Option<usize>,
@@ -76,7 +76,7 @@ impl Broken {
     }
 }
 
-/// Reads `link`, `links`, `node`, `nodes`, `share` and `both`; `None` if they are invalid.
+/// Reads the keys `link`, `links`, `node`, `nodes`, `share` and `both`; records errors in `section`.
 pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken {
     let wrong = section.wrong();
     let named = [
@@ -142,7 +142,7 @@ fn between_switches(topology: &Topology) -> Vec<LinkId> {
     links.filter(|(_, l)| is_switch(l.from) && is_switch(l.to)).map(|(id, _)| id).collect()
 }
 
-/// A non-empty list.
+/// An error for an empty list.
 fn some(value: &Value) -> Result<&Value, InputError> {
     match value.as_array() {
         Some(list) if list.is_empty() => Err(InputError::new("", "the list is empty", "name at least one")),
@@ -150,12 +150,12 @@ fn some(value: &Value) -> Result<&Value, InputError> {
     }
 }
 
-/// Links by name patterns, in which `*` matches any text.
+/// Links whose names match the patterns in `value`; `*` matches any text.
 pub(super) fn links_of(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     each(some(value)?, |v| matching(v, topology)).map(|found| found.concat())
 }
 
-/// A link by its name.
+/// The link called `value`; without a topology, an arbitrary link.
 pub(super) fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, InputError> {
     let name = text(value)?;
     let Some(topology) = topology else { return Ok(LinkId(0)) };
@@ -171,7 +171,7 @@ fn matching(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, I
     found(name, "link", links.filter(|(_, l)| fits(name, &l.id)).map(|(id, _)| id).collect())
 }
 
-/// Links that start or end at the nodes with these names.
+/// Links that start or end at the nodes whose names match the pattern `value`.
 fn around(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
     let nodes = topology.network().nodes();

@@ -74,7 +74,7 @@ const RESTART: &[Key] = &[
     Key::required("at", ValueType::Time, "the time of the restart, such as \"5ms\""),
 ];
 
-/// The keys of each kind.
+/// Keys of a fault of kind `kind`.
 fn keys(kind: &str) -> &'static [&'static [Key]] {
     match kind {
         "delay" => &[LATER, PACKETS],
@@ -85,12 +85,12 @@ fn keys(kind: &str) -> &'static [&'static [Key]] {
     }
 }
 
-/// The keys of every kind.
+/// Keys of all kinds of fault.
 pub(super) fn keys_of_all() -> Vec<&'static [Key]> {
     KINDS.iter().flat_map(|kind| keys(kind)).copied().collect()
 }
 
-/// The JSON Schema of one table of `[[fault]]`, for each kind.
+/// JSON Schema of a table of `[[fault]]`, for each kind of fault.
 pub(super) fn described() -> Value {
     let one = |kind: &&str| {
         let keys: Vec<Key> = keys(kind).concat();
@@ -99,15 +99,17 @@ pub(super) fn described() -> Value {
     KINDS.iter().map(one).collect()
 }
 
-/// Faults of one `[[fault]]` table: fixed, or drawn from the run's seed.
+/// Faults of one `[[fault]]` table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Planned {
+    /// Faults of fixed links, nodes or state machines.
     pub known: Vec<Injected>,
+    /// Fault whose links each seed selects at random.
     pub drawn: Option<Breakdown>,
 }
 
-/// Reads one table of `[[fault]]`; several links make several faults. A fault must begin before the end of the run.
-/// Without a topology (if that is invalid), names are not checked.
+/// Reads one table of `[[fault]]`, which becomes one fault per link. A fault must begin before the end of the run.
+/// `topology` is `None` if the network is invalid; names are then not checked.
 pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, InputError> {
     let mut section = Section::of(value, KIND)?;
     let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
@@ -149,7 +151,7 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
     section.end(Ok(planned))
 }
 
-/// Error for an unknown kind, with a hint for common synonyms.
+/// Error for an unknown kind of fault, with a hint for common synonyms.
 fn unknown_kind(word: &str) -> InputError {
     let fault = unknown_word(word, "kind of fault", KINDS);
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
@@ -165,7 +167,7 @@ fn unknown_kind(word: &str) -> InputError {
 
 type Read = (Vec<Injected>, &'static str, Ns);
 
-/// Impairments: packets of some kinds are lost, duplicated or delayed.
+/// Reads a fault that impairs packets of some kinds: they are lost, duplicated or delayed.
 fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Impairment) -> Read {
     let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
     let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
@@ -176,10 +178,10 @@ fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Im
     (vec![Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
 }
 
-/// Largest number of flaps of a link.
+/// Largest number of periodic outages of a link.
 const MOST_FLAPS: Ns = 10_000;
 
-/// Reads the start of the first outage, ns, and all outages.
+/// Reads the outages of a link; also returns the start of the first one, ns.
 fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
     let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
     let up_ns = section.opt("up", ns_from_json);
@@ -233,7 +235,7 @@ fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     }
 }
 
-/// Reads `machine = "controller"`, `node = NAME` or `link = NAME` (the state at that link); `None` if it is invalid.
+/// Reads which state machine restarts: `machine = "controller"`, `node = NAME` or `link = NAME`; `None` if invalid.
 fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine> {
     let wrong = section.wrong();
     let controller = section.opt("machine", |v| match text(v)? {

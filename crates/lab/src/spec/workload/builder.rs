@@ -18,14 +18,14 @@ pub(crate) struct FlowBuilder<'a> {
     /// Random stream of path choices.
     pub paths: Stream,
     pub packet: PacketSizes,
-    /// Injected faults; some raise link capacities.
+    /// Injected faults: some raise link capacities, on which workloads may depend.
     pub faults: &'a [Injected],
     pub duration_ns: Ns,
     /// Flows built so far.
     pub flows: IdVec<FlowId, Planned>,
     /// Flows without a path.
     pub stranded: Vec<Planned>,
-    /// Whether flows without a path are allowed.
+    /// Whether flows without a path are added to `stranded`; otherwise they are errors.
     pub strands: bool,
 }
 
@@ -53,6 +53,24 @@ impl<'a> FlowBuilder<'a> {
         }
     }
 
+    /// Like [`FlowBuilder::new`], with the router and the stream of path choices of an earlier builder.
+    pub fn resumed(topology: &'a Topology, seed: u64, packet: PacketSizes, (router, paths): (Router, Stream)) -> Self {
+        FlowBuilder {
+            topology,
+            router,
+            hosts: topology.hosts().to_vec(),
+            seed,
+            pairs: Stream::new(seed, "pairs"),
+            paths,
+            packet,
+            faults: &[],
+            duration_ns: Ns::MAX,
+            flows: IdVec::new(),
+            stranded: Vec::new(),
+            strands: false,
+        }
+    }
+
     /// A random pair of different hosts.
     pub fn pair(&mut self) -> (NodeId, NodeId) {
         let n = self.hosts.len();
@@ -67,7 +85,8 @@ impl<'a> FlowBuilder<'a> {
         (self.hosts[self.pairs.below(half)], self.hosts[half + self.pairs.below(n - half)])
     }
 
-    /// Adds a flow of weight 1; without a size it stops at the end of the run's duration. `false` if it has no path.
+    /// Adds a flow of weight 1. A flow without a size stops at the end of the duration. Returns `false` if the flow
+    /// has no path.
     pub fn add(
         &mut self,
         src: NodeId,
@@ -80,7 +99,7 @@ impl<'a> FlowBuilder<'a> {
         self.add_over(src, dst, start_ns, size, subflows, key)
     }
 
-    /// Like [`FlowBuilder::add`], over the paths of the routing key `key`.
+    /// Same as [`FlowBuilder::add`], over the paths that routing selects by the hash key `key`.
     pub fn add_over(
         &mut self,
         src: NodeId,
@@ -124,7 +143,7 @@ impl<'a> FlowBuilder<'a> {
         Ok(carried)
     }
 
-    /// Adds `more` subflows to the last flow, each on a path selected by its own hash.
+    /// Adds `more` subflows to the last flow; each path is selected by another hash key.
     pub fn hash_more(&mut self, more: usize) -> Result<(), InputError> {
         let Some(flow) = self.flows.last_mut() else { return Ok(()) };
         if let (Some(src), Some(dst)) = (flow.src, flow.dst) {
@@ -135,7 +154,8 @@ impl<'a> FlowBuilder<'a> {
         Ok(())
     }
 
-    /// Merges subflows of the last flow that take the same path: as pooled subflows they have the same price.
+    /// Merges subflows of the last flow that take the same path: a second subflow on a path does not change the
+    /// flow's optimal rate.
     pub fn merge_paths(&mut self) {
         let Some(flow) = self.flows.last_mut() else { return };
         let mut seen = Vec::new();

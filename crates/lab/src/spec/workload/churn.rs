@@ -1,4 +1,4 @@
-//! Endless flows between random hosts, many of which start and stop simultaneously at every epoch.
+//! Endless flows between random hosts. At every epoch, many of the flows start or stop simultaneously.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo};
 use crate::spec::section::Section;
@@ -13,31 +13,36 @@ const PER_HOST: ValueType = ValueType::Number(Low::Above(0.0), 1e5);
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "churn",
-    about: "endless flows; every `epoch` the share `replace` of them is replaced at once (PERC thesis, section 4.3.1)",
+    about: "endless flows; at the end of every `epoch`, a share of them stops and as many new ones start (PERC thesis, section 4.3.1)",
     keys: &[
-        Key::required("epoch", ValueType::Time, "the time between changes, such as \"2ms\""),
+        Key::required("epoch", ValueType::Time, "time between changes, such as \"2ms\""),
         Key::new(
             "flows_per_host",
             PER_HOST,
             "20",
-            "flows over the number of hosts; the fewest where their number changes",
+            "flows per host, on average over the hosts; with `most_per_host`, the minimum",
         ),
-        Key::new("replace", SHARE, "0.4", "the share of these that changes"),
+        Key::new("replace", SHARE, "0.4", "share of the flows that each change replaces"),
         SUBFLOWS,
-        Key::new("alternate", ValueType::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),
+        Key::new(
+            "alternate",
+            ValueType::Flag,
+            "false",
+            "changes alternate: one starts the share `replace` of flows, the next one stops as many (section 2.7.1)",
+        ),
         Key::open(
             "most_per_host",
             PER_HOST,
-            "they start and stop by turns",
-            "with `alternate`, the most flows over the number of hosts: chance decides whether flows start or stop, between \
-             `flows_per_host` and this",
+            "starts and stops alternate",
+            "with `alternate`, maximum of flows per host: each change moves the number of flows to a random value between \
+             `flows_per_host` and this maximum",
         ),
         Key::open(
             "pairs_per_host",
             PER_HOST,
-            "each flow draws its own",
-            "pairs of hosts and their paths, over the number of hosts, drawn once: a flow takes a pair that no other flow \
-             has (NUMFabric, section 6.1)",
+            "each flow draws its own pair",
+            "number of pairs of hosts, with a path each, over the number of hosts. They are drawn once; a new flow takes one \
+             that no other flow has (NUMFabric, section 6.1)",
         ),
     ],
     common: Common::All,
@@ -46,11 +51,11 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 
 #[derive(Debug)]
 struct Churn {
-    /// Number of flows per host; the smallest one if it varies.
+    /// Number of flows per host; the smallest number if it varies.
     flows_per_host: f64,
-    /// Fraction of these flows that changes at each epoch.
+    /// Fraction of the flows that starts or stops at each epoch.
     replace: f64,
-    /// Time between changes, ns.
+    /// Time between epochs, ns.
     epoch_ns: Ns,
     /// Subflows per flow.
     subflows: usize,
@@ -65,7 +70,7 @@ struct Churn {
     pairs_per_host: Option<f64>,
 }
 
-/// Numbers of flows of a churn.
+/// Numbers of flows in the whole network: lower and upper bound, and number changed per epoch.
 #[derive(Debug, Clone, Copy)]
 struct ChurnCounts {
     fewest: usize,
@@ -73,7 +78,7 @@ struct ChurnCounts {
     changed: usize,
 }
 
-/// A pair of hosts, and the routing key of their path.
+/// A pair of hosts, and the hash key by which routing selects their path.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     src: NodeId,
@@ -121,7 +126,8 @@ impl Workload for Churn {
     fn runs_both_ways(&self) -> bool {
         true
     }
-    /// An error if the bounds are closer than one change, or if there are too few pairs.
+    /// An error if the bounds on the number of flows are closer than one epoch's change, or if there are too few
+    /// pairs.
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), InputError> {
         let hosts = topology.hosts().len();
         let ChurnCounts { fewest, most, changed } = self.counts(hosts);
@@ -188,7 +194,7 @@ struct RunningChurn<'a, 'b> {
     choice: Stream,
     /// Unused pairs, if there is a fixed set of pairs.
     idle: Option<Vec<Ends>>,
-    /// Running flows by their number in the builder, with their pairs.
+    /// Running flows: index in the builder, and pair of hosts.
     live: Vec<(usize, Ends)>,
 }
 

@@ -1,9 +1,9 @@
-//! Closed loops: a client keeps a number of transfers outstanding, and starts the next one some time after one has
-//! completed.
+//! Closed loops: a client keeps a number of transfers outstanding. Some time after one completes, the client starts
+//! the next.
 //!
-//! Each of a client's `outstanding` slots is a chain of dependent transfers. The number of transfers that run depends
-//! on the network. A chain is therefore planned as long as its host's idle link would allow, and transfers that never
-//! start leave no row. Each chain has a random stream of its own.
+//! Each of a client's `outstanding` slots is a chain of dependent transfers. How many transfers run depends on the
+//! network. A chain is therefore planned with as many transfers as its host's idle link could carry. Transfers that
+//! never start have no row in the results. Each chain has a random stream of its own.
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, WorkloadInfo, host};
@@ -20,7 +20,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "closed",
-    about: "closed loops: see below",
+    about: "clients that start a transfer when an earlier one ends: see below",
     keys: &[
         SIZES,
         SIZE,
@@ -30,13 +30,13 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
         Key::open("to", ValueType::List(&ValueType::Text), "every other host", "hosts that transfers go to"),
         Key::new("clients", ValueType::Whole(1, 10_000), "1", "clients at each of these hosts"),
         Key::new("outstanding", ValueType::Whole(1, 10_000), "1", "transfers in flight per client"),
-        Key::new("think", ValueType::Time, "0", "the time from the end of one to the start of the next"),
-        Key::new("spread", ValueType::Time, "0", "the first ones start at random within this time"),
+        Key::new("think", ValueType::Time, "0", "time between a transfer's end and the next one's start"),
+        Key::new("spread", ValueType::Time, "0", "the first transfers start at random times within this period"),
         Key::open(
             "transfers",
             ValueType::Whole(1, 1_000_000),
-            "as many as there is time for",
-            "how many a client makes in each place",
+            "as many as the run has time for",
+            "number of transfers in each of a client's `outstanding` slots",
         ),
     ],
     common: Common::All,
@@ -48,7 +48,7 @@ struct Closed {
     sizes: Sizes,
     /// Hosts with clients; `None`: all hosts.
     hosts: Option<Vec<String>>,
-    /// Destinations; `None`: every other host.
+    /// Hosts to which transfers go; `None`: every other host.
     to: Option<Vec<String>>,
     /// Number of clients per host.
     clients: usize,
@@ -56,7 +56,7 @@ struct Closed {
     outstanding: usize,
     /// Think time, ns: from the end of a transfer to the start of the next one.
     think_ns: Ns,
-    /// Interval, ns, in which the first transfers start at random times.
+    /// Length of the interval in which the first transfers start at random times, ns.
     spread_ns: Ns,
     /// Number of transfers per slot; `None`: unlimited.
     transfers: Option<usize>,

@@ -1,4 +1,4 @@
-//! Keys common to the transfers of most workloads: connections and weight.
+//! Keys that most workloads share: connections and weights of transfers.
 
 use super::{Common, Planned};
 use crate::spec::section::{Section, between, list};
@@ -10,7 +10,7 @@ use subak_core::{FlowId, IdVec, InputError};
 /// Largest number of connections of a transfer.
 const MOST_CONNECTIONS: u64 = 64;
 
-/// Largest number of dependencies between connections; 8 bytes each.
+/// Largest number of dependencies between connections; each takes 8 bytes of memory.
 const MOST_WAITS: usize = 100_000_000;
 
 /// Number of connections per transfer.
@@ -18,7 +18,7 @@ pub(super) const CONNECTIONS: Key = Key::new(
     "connections",
     ValueType::Whole(1, MOST_CONNECTIONS),
     "1",
-    "each transfer is split over so many flows, which take the same path",
+    "number of flows that carry the transfer, on one path",
 );
 
 const PAIR: ValueType = ValueType::Pair(&ValueType::Number(Low::Above(0.0), 1e12));
@@ -34,7 +34,7 @@ const ALL: &[Key] =
 /// The keys `connections` and `weights`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Each {
-    /// Number of flows, over the same path, into which a transfer is split.
+    /// Number of flows over the same path into which a transfer is split.
     pub connections: usize,
     weights: Option<Weights>,
 }
@@ -42,14 +42,14 @@ pub struct Each {
 /// Distribution of random weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Weights {
-    /// Uniform between the two numbers.
+    /// Uniform distribution between two weights.
     Uniform(f64, f64),
-    /// A power of two, uniform in the exponent; these are the smallest and the largest exponent.
+    /// Powers of two with uniform exponents: smallest and largest exponent.
     Powers(u32, u32),
 }
 
 impl Each {
-    /// The common keys of a workload.
+    /// The shared keys that a workload has.
     pub(super) const fn keys(common: Common) -> &'static [Key] {
         match common {
             Common::All => ALL,
@@ -105,14 +105,14 @@ impl Weights {
     }
 }
 
-/// Number of connections of a transfer: no more than its bytes.
+/// Number of connections of a transfer: at most one per byte.
 fn split_over(transfer: &Planned, connections: usize) -> usize {
     let most = transfer.plan.size_bytes.map_or(u64::MAX, |size| size.max(1));
     most.min(connections as u64) as usize
 }
 
 /// Splits each transfer into one flow per connection, with equal parts of the size. A transfer that depends on
-/// another one waits for all its connections.
+/// another one starts after all connections of that one have ended.
 fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
     let mut first = IdVec::<FlowId, _>::new();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Incast: many hosts send to one.
+//! Incast: many hosts send to one host.
 
 use super::{Common, ExpectedFlows, FlowBuilder, Workload, WorkloadInfo, host, sized};
 use crate::spec::section::Section;
@@ -11,12 +11,12 @@ use subak_core::{InputError, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "incast",
-    about: "many senders, one receiver; endless without a `size`. More senders than other hosts, and some hosts send several",
+    about: "many senders, one receiver; flows are endless without a `size`. With more senders than other hosts, some hosts send several flows",
     keys: &[
-        Key::required("senders", ValueType::Whole(1, 1_000_000), "the number of senders"),
-        Key::open("size", ValueType::Size, "endless", "the bytes of each"),
-        Key::open("receiver", ValueType::Text, "the first host", "the host that receives"),
-        Key::new("interval", ValueType::Time, "0", "the time from the start of one to that of the next"),
+        Key::required("senders", ValueType::Whole(1, 1_000_000), "number of senders"),
+        Key::open("size", ValueType::Size, "endless", "bytes of each flow"),
+        Key::open("receiver", ValueType::Text, "the first host", "receiving host"),
+        Key::new("interval", ValueType::Time, "0", "time between the starts of two senders"),
     ],
     common: Common::All,
     read: |section, _| Ok(Some(Arc::new(Incast::read(section)))),

@@ -1,7 +1,7 @@
 //! Workloads: start times, sizes, sources and destinations of flows.
 //!
-//! Each purpose (arrivals, sizes, pairs, paths) has a random stream of its own. Every scheme therefore sees the same
-//! flows at the same seed, and a change of one purpose does not affect the others.
+//! Each purpose (arrivals, sizes, pairs, paths) has a random stream of its own. Every scheme therefore carries the same
+//! flows at the same seed, and a change of, for example, sizes does not change arrivals.
 
 pub mod each;
 pub mod sizes;
@@ -10,13 +10,13 @@ mod builder;
 mod planned;
 mod points;
 
+pub(crate) use builder::FlowBuilder;
 pub use planned::Planned;
 pub(crate) use planned::{by_start, path_text};
 
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
-use builder::FlowBuilder;
 use each::Each;
 use jobs::{Jobs, Placed};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
-/// Declares a module for each workload, and collects the `ENTRY` of each.
+/// Declares a module for each workload, and collects the metadata (`ENTRY`) of each.
 macro_rules! workloads {
     ($($module:ident),* $(,)?) => {
         $(pub(crate) mod $module;)*
@@ -49,57 +49,57 @@ const MOST_FLOWS: f64 = 5e6;
 const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload")];
 
 /// Key `subflows`: number of subflows per flow.
-const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows a flow");
+const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows per flow");
 
 /// The metadata of a workload.
 struct WorkloadInfo {
-    /// The value of `kind`.
+    /// Value of the key `kind`.
     name: &'static str,
-    /// Its description in the documentation.
+    /// Description in the documentation.
     about: &'static str,
-    /// Keys of this workload alone.
+    /// Keys that only this workload has.
     keys: &'static [Key],
-    /// Keys that it shares with other workloads.
+    /// Which keys it shares with other workloads.
     common: Common,
-    /// Reads the workload; `None` for invalid keys, which the section records. The second argument has the files that
-    /// a spec may name.
+    /// Reads the workload; `None` for invalid keys, whose errors the section records. The second argument: source of
+    /// the files that the spec names.
     read: fn(&mut Section, &Beside) -> Read,
 }
 
 /// A workload; `None` if any of its keys is invalid.
 type Read = Result<Option<Arc<dyn Workload>>, InputError>;
 
-/// The keys of [`Each`] that a workload has.
+/// Which keys of [`Each`] a workload has.
 #[derive(Clone, Copy, PartialEq)]
 enum Common {
     All,
-    /// Only connections: its flows have explicit weights.
+    /// Only `connections`: the flows of the workload have explicit weights.
     Connections,
-    /// No keys: its flows set connections and weights individually.
+    /// No keys: each flow of the workload sets its own connections and weight.
     None,
 }
 
-/// A description of transfers.
+/// A kind of workload with its keys: it creates the transfers of a run.
 pub(crate) trait Workload: Debug + Send + Sync {
-    /// Whether flows connect hosts of the network, of which at least two must then be connected.
+    /// Whether flows are between hosts of the network. At least two hosts must then be connected.
     fn is_between_hosts(&self) -> bool {
         true
     }
-    /// Whether a flow without a path may be left out: no other flow depends on it.
+    /// Whether flows without a path may be omitted, since no other flow depends on them.
     fn may_strand(&self) -> bool {
         false
     }
-    /// Checks that the names in it exist in the network.
+    /// Checks that the names in the workload exist in the network.
     fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), InputError> {
         let _ = (topology, duration_ns);
         Ok(())
     }
-    /// Notes on the flows of the workload, one sentence each.
+    /// Notes for the user on the flows of the workload, one sentence each.
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
         let _ = duration_ns;
         Vec::new()
     }
-    /// Number of hosts that its file announces.
+    /// Number of hosts that the workload's file announces.
     fn announced_hosts(&self) -> Option<usize> {
         None
     }
@@ -113,7 +113,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn has_weights(&self) -> bool {
         false
     }
-    /// Number of flows with a deadline, and with a bandwidth function.
+    /// Number of flows with a deadline, and number of flows with a bandwidth function.
     fn extras(&self) -> [usize; 2] {
         [0, 0]
     }
@@ -129,7 +129,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn settles(&self) -> bool {
         true
     }
-    /// Load in the spec, without and with incasts; `None` if the workload has no load.
+    /// Load without incasts, and with incasts; `None` if the workload has no load.
     fn loads(&self) -> Option<(f64, f64)> {
         None
     }
@@ -151,7 +151,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Reads the section, which may name some of `files`.
+    /// Reads the section; its files are taken from `files`.
     pub(crate) fn read(value: &Value, files: &Beside) -> Result<Self, InputError> {
         let mut section = Section::of(value, KIND)?;
         let hint = format!("choose one of: {}", NAMES.join(", "));
@@ -177,7 +177,8 @@ impl Traffic {
         self.workload.has_weights() || self.each.has_weights()
     }
 
-    /// Texts about keys of flows that have no effect under `policy`, or under the scheme. `weights`: the scheme uses weights.
+    /// Texts for warnings about keys of flows that have no effect under `policy` or the scheme. `weights`: the scheme
+    /// uses weights.
     pub fn without_effect(&self, policy: Policy, weights: bool) -> Vec<String> {
         let [deadlines, functions] = self.workload.extras();
         let of_policy = |key: &str| format!("have a {key}, which the policy \"{}\" does not use", policy.name());
@@ -194,7 +195,7 @@ impl Traffic {
         [deadline, function, weight].into_iter().flatten().collect()
     }
 
-    /// Checks that the hosts and links in it exist in the network.
+    /// Checks that the hosts and links in the workload exist in the network.
     pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), InputError> {
         if !self.workload.is_between_hosts() {
             self.workload.check(topology, duration_ns)?;
@@ -224,7 +225,7 @@ impl Traffic {
         self.check_some_path(topology, packet, duration_ns)
     }
 
-    /// An error for a workload whose flows of the first seed all lack a path.
+    /// An error if no flow of seed 1 has a path.
     fn check_some_path(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), InputError> {
         if !self.workload.may_strand() || topology.is_whole() {
             return Ok(());
@@ -240,7 +241,8 @@ impl Traffic {
         self.workload.check_policy(policy)
     }
 
-    /// Flows of `seed`, in the order of their starts. `faults` may raise capacities.
+    /// Flows of `seed`, in the order of their start times. `faults`: some raise link capacities, on which workloads may
+    /// depend.
     pub fn flows(
         &self,
         topology: &Topology,
@@ -252,7 +254,7 @@ impl Traffic {
         self.plan(topology, seed, packet, faults, duration_ns).map(|plan| plan.flows)
     }
 
-    /// The flows of `seed`, and those without a path.
+    /// The flows of `seed`, including those without a path.
     pub(crate) fn plan(
         &self,
         topology: &Topology,
@@ -301,7 +303,7 @@ impl Traffic {
         })
     }
 
-    /// Notes on the flows of the workload, one sentence each.
+    /// Notes for the user on the flows of the workload, one sentence each.
     pub(crate) fn notes(&self, topology: &Topology, duration_ns: Ns) -> Vec<String> {
         let hosts = topology.hosts().len();
         let other = self.workload.announced_hosts().filter(|&announced| announced != hosts);
@@ -309,7 +311,7 @@ impl Traffic {
         self.workload.notes(duration_ns).into_iter().chain(other).collect()
     }
 
-    /// Whether it has jobs.
+    /// Whether the workload has jobs.
     pub(crate) fn has_jobs(&self) -> bool {
         self.workload.jobs().is_some()
     }
@@ -319,7 +321,7 @@ impl Traffic {
         self.workload.jobs().map_or(Ok(Vec::new()), |jobs| jobs.placed(topology, seed, packet))
     }
 
-    /// The callables that set weights, by name.
+    /// Names of the caller's functions that set weights.
     pub(crate) fn callables(&self) -> impl Iterator<Item = &str> {
         self.workload.jobs().into_iter().flat_map(Jobs::callables)
     }
@@ -342,12 +344,12 @@ impl Traffic {
         self.workload.runs_both_ways() || !links(|r| &r.forward).is_disjoint(&links(|r| &r.back))
     }
 
-    /// Whether half of the hosts send at a load, and the other half receives.
+    /// Whether the workload has a load that half of the hosts send to the other half.
     pub(crate) fn is_one_way(&self) -> bool {
         self.workload.loads().is_some() && !self.workload.runs_both_ways()
     }
 
-    /// Load in the spec, without and with incasts; `None` if the workload has no load.
+    /// Load without incasts, and with incasts; `None` if the workload has no load.
     pub(crate) fn loads(&self) -> Option<(f64, f64)> {
         self.workload.loads()
     }
@@ -359,7 +361,7 @@ impl Traffic {
         ExpectedFlows { flows: flows * connections, live: live * connections, wire_bytes }
     }
 
-    /// Whether the set of flows changes at a few points in time, between which rates can settle.
+    /// Whether the set of flows changes at a few points in time, between which rates can converge.
     pub fn settles(&self) -> bool {
         self.workload.settles()
     }
@@ -378,19 +380,19 @@ pub(crate) struct Plan {
 pub struct ExpectedFlows {
     /// Number of flows.
     pub flows: f64,
-    /// Number of concurrent flows, at most or on average.
+    /// Maximum or mean number of concurrent flows.
     pub live: f64,
     /// Bytes on the wire that the sources send.
     pub wire_bytes: f64,
 }
 
-/// An estimate for a number of flows of `size` bytes; without a size they send `endless` bytes in total.
+/// Estimate for `flows` concurrent flows of `size` bytes; flows without a size send `endless` bytes in total.
 fn sized(flows: f64, size: Option<u64>, packet: PacketSizes, endless: f64) -> ExpectedFlows {
     let wire_bytes = size.map_or(endless, |size| packet.wire_bytes(size) as f64 * flows);
     ExpectedFlows { flows, live: flows, wire_bytes }
 }
 
-/// An error for a policy that needs keys which only listed flows have, or sizes that flows lack.
+/// An error if `policy` requires sizes and the flows lack them, or keys that only individually listed flows can have.
 fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
     let (field, hint) = match policy {
         Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
@@ -405,7 +407,7 @@ fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
     Err(InputError::new("policy.kind", what, hint))
 }
 
-/// A note that `late` of `all` flows start after the run.
+/// A note that `late` of `all` flows are omitted, since they start after the run.
 fn left_out(late: usize, all: usize) -> Option<String> {
     (late > 0).then(|| format!("{late} of {all} flows start at run.duration or later, and are left out"))
 }

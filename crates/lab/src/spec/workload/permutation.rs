@@ -1,4 +1,4 @@
-//! Permutation: every host sends to one host and receives from one, in a single cycle.
+//! Permutation: every host sends to one host and receives from one host, and these pairs form a single cycle.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sized};
 use crate::spec::section::Section;
@@ -11,22 +11,22 @@ use subak_core::{InputError, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "permutation",
-    about: "every host sends to one other and receives from one other; endless without a `size`",
+    about: "every host sends to one other host and receives from one; flows are endless without a `size`",
     keys: &[
-        Key::open("size", ValueType::Size, "endless", "the bytes of each"),
+        Key::open("size", ValueType::Size, "endless", "bytes of each flow"),
         SUBFLOWS,
         Key::new(
             "one_way",
             ValueType::Flag,
             "false",
-            "each of the first half of the hosts sends to one of the second half",
+            "only the first half of the hosts send, each to one of the second half",
         ),
-        Key::new("apart", ValueType::Flag, "false", "subflows are flows of their own, not pooled"),
+        Key::new("apart", ValueType::Flag, "false", "each subflow is a separate flow, without pooling"),
         Key::new(
             "hashed",
             ValueType::Flag,
             "false",
-            "each subflow takes a path at random, so two of a flow may take the same; otherwise they differ",
+            "each subflow takes a random path, so that two of a flow may share one; otherwise paths differ",
         ),
     ],
     common: Common::All,
@@ -100,7 +100,7 @@ fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
     to
 }
 
-/// For each element of the first half of `0..n` a distinct one of the second half.
+/// A different random element of the second half of `0..n` for each element of the first half.
 fn across(n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut to: Vec<usize> = (n / 2..n).collect();
     stream.shuffle(&mut to);

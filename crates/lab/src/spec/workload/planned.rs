@@ -1,4 +1,4 @@
-//! Flows as a workload plans them.
+//! A flow as planned by a workload.
 
 use subak_core::backend::{FlowPlan, NOT_YET, Route};
 use subak_core::flows::Extra;
@@ -7,33 +7,33 @@ use subak_core::{FlowId, IdVec, Network, NodeId, Ns};
 /// A flow with its source and destination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
-    /// Name, if the spec gives one.
+    /// Name, if the spec has one.
     pub id: Option<String>,
-    /// Source; `None` if the spec gives links instead.
+    /// Source; `None` if the flow is defined by links without nodes.
     pub src: Option<NodeId>,
     /// Destination.
     pub dst: Option<NodeId>,
-    /// Fields that some policies require.
+    /// Size, deadline and bandwidth function, which some policies require.
     pub extra: Extra,
-    /// Numbers of the flows that must finish before it starts; `plan.start_ns` is then the delay after the last of
-    /// these ends.
+    /// Flows that must finish before this flow starts; `plan.start_ns` is then the delay after the last of them
+    /// finishes.
     pub after: Vec<FlowId>,
-    /// Delay after the end of each of these flows, ns, for computations in between; empty for none.
+    /// Additional delay after the end of each flow in `after`, ns, for computations in between; empty: no delays.
     pub delays_ns: Vec<Ns>,
-    /// Earliest start time, ns, in addition to dependencies.
+    /// Earliest start time, ns, even if all flows in `after` have finished.
     pub earliest_ns: Ns,
     /// Changes of the weight: time in ns, and new weight.
     pub weights: Vec<(Ns, f64)>,
-    /// Number of connections of a transfer that is not split yet.
+    /// Number of connections into which the transfer will be split.
     pub connections: usize,
-    /// Whether it is tentative: it has no row if it never starts.
+    /// Whether the flow is a transfer of a closed loop that may never start; it then has no row in the results.
     pub spare: bool,
-    /// The plan for the backend.
+    /// Plan of the flow for the backend.
     pub plan: FlowPlan,
 }
 
 impl Planned {
-    /// The plan for the backend at the start of the run: a dependent flow has no start time yet.
+    /// The plan for the backend at the start of the run, when a dependent flow has no start time yet.
     pub fn first_plan(&self) -> FlowPlan {
         let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };
         FlowPlan { start_ns, ..self.plan.clone() }

@@ -1,4 +1,4 @@
-//! Points of a cumulative distribution of sizes: listed in the spec, or in a file beside it.
+//! Points of a cumulative distribution of flow sizes, listed in the spec or in a file.
 //!
 //! A file is CSV with the columns `size_bytes` and `probability`, the fraction of flows up to that size. Sizes
 //! increase, probabilities do not decrease, and the last is 1.
@@ -55,11 +55,11 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
     points.finish()
 }
 
-/// Keys of a table of sizes in a file.
+/// Keys of a table that names a file of sizes.
 pub(super) const FILE: &[Key] =
-    &[Key::required("file", ValueType::Text, "the name of a CSV file with the columns size_bytes and probability")];
+    &[Key::required("file", ValueType::Text, "CSV file with the columns size_bytes and probability")];
 
-/// Reads `{file = "sizes.csv"}`, one of `files`.
+/// Reads the points from the file named by `{file = "sizes.csv"}`.
 pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, InputError> {
     let mut section = Section::of(value, FILE)?;
     let name = section.must("file", "name a CSV file with the columns size_bytes and probability", text)?;
@@ -67,7 +67,8 @@ pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, 
     from_csv(&files.text(name)?).map_err(|e| e.in_file(files.shown(name)))
 }
 
-/// The line in which a record of `text` begins. The reader's own count is that before the empty lines it skips.
+/// Line of `text` in which `record` begins. The CSV reader's own line number does not count the empty lines before
+/// the record.
 pub(super) fn line_of(record: &csv::StringRecord, text: &str) -> u64 {
     let Some(position) = record.position() else { return 0 };
     let rest = text.as_bytes().get(position.byte() as usize..).unwrap_or_default();

@@ -15,7 +15,7 @@ use subak_core::{InputError, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "poisson",
-    about: "flows arrive at random between random hosts",
+    about: "flows arrive as a Poisson process, each between two random hosts",
     keys: &[
         SIZES,
         SIZE,
@@ -24,15 +24,20 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
         Key::required(
             "load",
             LOAD,
-            "the load of the hosts' links, such as 0.6: bytes on the wire, headers included, over their capacity",
+            "offered load, such as 0.6: bytes on the wire, headers included, over the capacity of the hosts' links",
         ),
         SUBFLOWS,
-        Key::new("one_way", ValueType::Flag, "false", "only the first half of the hosts send, to the second half"),
+        Key::new(
+            "one_way",
+            ValueType::Flag,
+            "false",
+            "only the first half of the hosts send, and only to the second half",
+        ),
         Key::open(
             "incasts",
             ValueType::Table(INCASTS),
             "none",
-            "now and then so many random hosts send `size` each to one, all at once, and add that `load`",
+            "additional incasts: at random times, several random hosts send to one host at once",
         ),
     ],
     common: Common::All,
@@ -42,9 +47,9 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 const LOAD: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 const INCASTS: &[Key] = &[
-    Key::required("senders", ValueType::Whole(1, 100_000), "the number of senders"),
-    Key::required("size", ValueType::Size, "the bytes of each sender"),
-    Key::required("load", LOAD, "the load of all incasts"),
+    Key::required("senders", ValueType::Whole(1, 100_000), "number of senders"),
+    Key::required("size", ValueType::Size, "bytes that each sender sends"),
+    Key::required("load", LOAD, "load that all incasts add"),
 ];
 
 #[derive(Debug)]
@@ -58,13 +63,13 @@ struct Poisson {
     incasts: Option<Incasts>,
 }
 
-/// Incasts: at random times several hosts send to one.
+/// Incasts: at random times several hosts send to one host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Incasts {
     senders: usize,
     /// Bytes that each sender sends.
     size_bytes: u64,
-    /// Load of all incasts, in addition to that of the other flows.
+    /// Load of all incasts, in addition to the load of the other flows.
     load: f64,
 }
 
@@ -167,7 +172,7 @@ fn capacity_bps(topology: &Topology, hosts: &[NodeId]) -> f64 {
     hosts.iter().map(|&h| topology.access_bps(h)).sum()
 }
 
-/// Random times up to `duration_ns` with exponential gaps, ns.
+/// Times of a Poisson process up to `duration_ns`, ns.
 fn times(rng: &mut Stream, mean_gap_ns: f64, duration_ns: Ns) -> Vec<Ns> {
     let mut times = Vec::new();
     let mut at_ns = rng.exponential(mean_gap_ns);

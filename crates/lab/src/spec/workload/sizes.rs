@@ -11,16 +11,15 @@ use subak_core::quantity::bytes_from_json;
 use subak_core::sizes::Sizes;
 
 /// Key `sizes`: the distribution of flow sizes.
-pub(super) const SIZES: Key = Key::required("sizes", ANY_SIZES, "the sizes of flows: see below");
+pub(super) const SIZES: Key = Key::required("sizes", ANY_SIZES, "distribution of flow sizes: see below");
 /// Key `size`: the size of every flow, under the distribution `fixed`.
-pub(super) const SIZE: Key =
-    Key::open("size", ValueType::Size, "only with `sizes = \"fixed\"`", "the size of every flow");
+pub(super) const SIZE: Key = Key::open("size", ValueType::Size, "only with `sizes = \"fixed\"`", "size of every flow");
 /// Key `smallest`: the smallest size, under the distribution `uniform`.
 pub(super) const SMALLEST: Key =
-    Key::open("smallest", ValueType::Size, "only with `sizes = \"uniform\"`", "the smallest size");
+    Key::open("smallest", ValueType::Size, "only with `sizes = \"uniform\"`", "minimum size");
 /// Key `largest`: the largest size, under the distribution `uniform`.
 pub(super) const LARGEST: Key =
-    Key::open("largest", ValueType::Size, "only with `sizes = \"uniform\"`", "the largest size");
+    Key::open("largest", ValueType::Size, "only with `sizes = \"uniform\"`", "maximum size");
 
 const ANY_SIZES: ValueType = ValueType::Either(&[
     ValueType::Named(names),
@@ -35,7 +34,7 @@ fn names() -> Vec<&'static str> {
 /// Names of distributions that have further keys.
 const SHAPES: [&str; 2] = ["fixed", "uniform"];
 
-/// Reads the keys `sizes`, `size`, `smallest` and `largest` of a workload, which may name one of `files`.
+/// Reads the keys `sizes`, `size`, `smallest` and `largest` of a workload; a file of sizes is taken from `files`.
 pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, InputError> {
     let names = names();
     let hint = format!(
@@ -67,7 +66,7 @@ pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, Input
     Ok(Sizes::through(points))
 }
 
-/// A size of at least one byte.
+/// Reads a size of at least one byte.
 fn size(value: &Value) -> Result<f64, InputError> {
     match bytes_from_json(value)? {
         0 => Err(InputError::new("", "the size is 0", "give at least one byte")),

@@ -17,7 +17,7 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy, Utility}
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "steps",
-    about: "the flows listed",
+    about: "the listed flows",
     keys: &[
         Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the flows"),
         Key::new("jitter", ValueType::Time, "0", "maximum of the random delay of each flow's start, drawn per seed"),
@@ -31,40 +31,45 @@ const PATH: ValueType = ValueType::List(&ValueType::Text);
 
 /// The keys of a flow.
 const FLOW: &[Key] = &[
-    Key::open("id", ValueType::Text, "none", "its name"),
-    Key::open("src", ValueType::Text, "of its paths", "source host"),
-    Key::open("dst", ValueType::Text, "of its paths", "destination host"),
+    Key::open("id", ValueType::Text, "none", "name of the flow"),
+    Key::open("src", ValueType::Text, "that of `path`", "source host; required without `path` or `paths`"),
+    Key::open("dst", ValueType::Text, "that of `path`", "destination host; required without `path` or `paths`"),
     SUBFLOWS,
-    Key::open("path", PATH, "by routing", "links of its path, in place of `src` and `dst`"),
+    Key::open("path", PATH, "by routing", "links of the flow's path, in place of `src` and `dst`"),
     Key::open("paths", ValueType::List(&PATH), "by routing", "links of each subflow's path"),
     Key::new(
         "start",
         ValueType::Time,
         "0",
-        "start time; with `after`, delay after the end of the last of these flows, at least a link's delay",
+        "start time. With `after`: delay from the completion of the last of the flows in `after`, at least one link's delay",
     ),
-    Key::open("stop", ValueType::Time, "when it has sent its size, or the run ends", "stop time"),
-    Key::open("size", ValueType::Size, "endless", "its bytes"),
-    Key::new("weight", WEIGHT, "1", "its weight"),
-    Key::open("weights", ValueType::List(&ValueType::Pair(&ValueType::Time)), "none", "weights from times on"),
+    Key::open("stop", ValueType::Time, "when its size is sent, or at the end of the run", "stop time"),
+    Key::open("size", ValueType::Size, "endless", "bytes to send"),
+    Key::new("weight", WEIGHT, "1", "weight under the policy"),
+    Key::open(
+        "weights",
+        ValueType::List(&ValueType::Pair(&ValueType::Time)),
+        "none",
+        "changes of the weight: pairs of a time and the weight from then on",
+    ),
     Key::open(
         "after",
         ValueType::List(&ValueType::Text),
         "none",
-        "it starts once the flows with these ids have completed",
+        "ids of flows that must complete before this one starts",
     ),
     CONNECTIONS,
     Key::open("demand", ValueType::Rate, "no bound", "maximum rate; each of several subflows has an equal part of it"),
-    Key::open("deadline", ValueType::Time, "none", "seconds from its start"),
+    Key::open("deadline", ValueType::Time, "none", "time from the flow's start to its deadline"),
     Key::open(
         "bandwidth_function",
         ValueType::List(&ValueType::Pair(&ValueType::Rate)),
         "none",
-        "its rate at each fair share",
+        "points of the bandwidth function: pairs of a fair share and the rate there",
     ),
 ];
 
-/// A list of flows.
+/// The workload `steps`: a list of flows.
 #[derive(Debug)]
 struct Steps {
     list: Vec<ListedFlow>,
@@ -137,7 +142,8 @@ impl Workload for Steps {
 }
 
 impl Steps {
-    /// A note about demands that apply to each subflow instead of their sum.
+    /// A note about flows with a demand and several subflows: each subflow is limited to an equal part of the
+    /// demand.
     fn divided_demands(&self) -> Option<String> {
         let divided = || self.list.iter().enumerate().filter(|(_, s)| s.demand_bps.is_finite() && s.subflows() > 1);
         let names: Vec<_> = divided().take(3).map(|(i, s)| s.id.as_deref().map_or(format!("[{i}]"), quoted)).collect();
@@ -163,7 +169,8 @@ struct ListedFlow {
     weight: f64,
     /// Changes of the weight: time in ns, and new weight.
     weights: Vec<(Ns, f64)>,
-    /// Names of flows that must finish before it starts; `start_ns` is then relative to the last of these ends.
+    /// Names of flows that must finish before this flow starts; `start_ns` is then the delay after the last of
+    /// them finishes.
     after: Vec<String>,
     connections: usize,
     demand_bps: f64,
@@ -172,12 +179,12 @@ struct ListedFlow {
 }
 
 impl ListedFlow {
-    /// Whether it depends on other flows.
+    /// Whether the flow depends on other flows.
     fn waits(&self) -> bool {
         !self.after.is_empty()
     }
 
-    /// Whether its weight ever differs from 1.
+    /// Whether the flow's weight ever differs from 1.
     fn has_weight(&self) -> bool {
         self.weight != 1.0 || !self.weights.is_empty()
     }
@@ -198,9 +205,9 @@ impl ListedFlow {
 /// The path of a flow.
 #[derive(Debug)]
 enum Way {
-    /// Between two hosts, with this many subflows.
+    /// From one host to another, with a number of subflows.
     Ends(String, String, usize),
-    /// Over explicit paths, given by the names of their links.
+    /// Over explicit paths, as names of their links.
     Paths(Vec<Vec<String>>),
 }
 
@@ -241,7 +248,7 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
     section.end(Ok(step))
 }
 
-/// Parses `[time, weight]`: the flow has this weight from that time on.
+/// Parses `[time, weight]`, a change of a flow's weight.
 fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     match value.as_array().map(Vec::as_slice) {
         Some([at, weight]) => {
@@ -284,7 +291,7 @@ fn waits(steps: &[ListedFlow]) -> Result<IdVec<FlowId, Vec<FlowId>>, InputError>
     }
 }
 
-/// A cycle of dependencies, each flow after the next, if there is one.
+/// A cycle of dependencies, if there is one: each flow depends on the next.
 pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> {
     let mut left: IdVec<FlowId, usize> = after.iter().map(Vec::len).collect();
     let mut free: Vec<FlowId> = after.ids().filter(|&f| left[f] == 0).collect();
@@ -300,7 +307,7 @@ pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> 
             }
         }
     }
-    // Every remaining flow depends on a remaining one: following dependencies leads into a cycle.
+    // Every flow left depends on another one left, so that following the dependencies leads into a cycle.
     let stuck = |f: &FlowId| left[*f] > 0;
     let mut path = vec![after.ids().find(stuck)?];
     loop {
@@ -314,7 +321,7 @@ pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> 
     }
 }
 
-/// Reads the path of a flow. An ambiguous path is recorded as an error; no paths are returned for it.
+/// Reads the path of a flow. A path defined in two ways is recorded as an error, and no paths are returned.
 fn way(section: &mut Section) -> Way {
     let wrong = section.wrong();
     let (src, dst) = (section.given("src"), section.given("dst"));
@@ -366,7 +373,7 @@ fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> 
 /// The flows, in the order listed.
 fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Result<IdVec<FlowId, Planned>, InputError> {
     let topology = builder.topology;
-    // A flow that would start after the run is omitted, unless flows have dependencies.
+    // A flow that would start after the run is omitted, unless some flow has dependencies, which are by number.
     let waiting = steps.iter().any(ListedFlow::waits);
     let after = waits(steps)?;
     let mut later = Stream::new(builder.seed, "jitter");
@@ -422,6 +429,34 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
     steps.map(planned).collect()
 }
 
+/// The flows in `list`, a value of the key `flows`, for a simulation that is running already.
+pub(crate) fn listed(
+    list: &Value,
+    builder: &mut FlowBuilder,
+    policy: Policy,
+) -> Result<IdVec<FlowId, Planned>, InputError> {
+    let steps = read(list).map_err(|e| e.below("flows"))?;
+    for (i, step) in steps.iter().enumerate() {
+        let refused = |key: &str, what: &str, hint: &str| Err(InputError::new(format!("flows[{i}].{key}"), what, hint));
+        if step.waits() {
+            return refused("after", "a flow that is added waits for no other", "add it once the others have finished");
+        }
+        if !step.weights.is_empty() {
+            return refused(
+                "weights",
+                "a flow that is added has one weight",
+                "call set_weight at the time of the change",
+            );
+        }
+        if step.connections != 1 {
+            return refused("connections", "a flow that is added is one connection", "add a flow for each connection");
+        }
+    }
+    check(&steps, builder.topology)?;
+    check_policy(&steps, policy)?;
+    flows(&steps, 0, builder)
+}
+
 /// Bytes on the wire that the flows would send if each were alone, limited by `duration_ns`.
 fn wire_bytes(steps: &[ListedFlow], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
     let fastest = topology.network().links().iter().map(|l| l.capacity_bps).fold(0.0, f64::max);
@@ -444,13 +479,13 @@ fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(NodeId, NodeId), I
     Ok((a, b))
 }
 
-/// Whether each of the paths crosses a link of capacity 0.
+/// Whether every path crosses a link that is down (of capacity 0) in the network's description.
 fn are_down(topology: &Topology, paths: &[Vec<String>]) -> bool {
     let is_down = |name: &String| topology.network().find_link(name).is_none() && topology.network().is_down(name);
     !paths.is_empty() && paths.iter().all(|path| path.iter().any(is_down))
 }
 
-fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, InputError> {
+pub(crate) fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, InputError> {
     let mut found = Vec::with_capacity(names.len());
     for (k, names) in names.iter().enumerate() {
         let at = |e: InputError| e.below(&format!("paths[{k}]"));

@@ -5,7 +5,8 @@
 //! - `hpcc`: the number of flows, then one line per flow: source, destination, priority, port, bytes, seconds.
 //!   ConWeave's files have no port. HPCC's generator starts at 2 s.
 //! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
-//!   `trigger T`, `send_done_trigger T` if it depends on others. A connection of size 0 is endless.
+//!   `trigger T` if the flow starts after others, and `send_done_trigger T` if others start after it. A connection of
+//!   size 0 is endless.
 //!
 //! Hosts are given by name, or by number in the order of the network's hosts. Where the network's own names are
 //! numbers, as in HPCC's topologies, a number is a name.
@@ -28,11 +29,11 @@ use subak_core::{FlowId, IdVec, InputError, InputErrors, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "trace",
-    about: "the flows of a file: see below",
+    about: "flows read from a file: see below",
     keys: &[
-        Key::required("file", ValueType::Text, "the name of a file of flows, such as \"flows.csv\""),
-        Key::open("format", ValueType::Word(FORMATS), "by the file's name", "its format"),
-        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "time in the file that is the start of the run"),
+        Key::required("file", ValueType::Text, "file of flows beside the spec, such as \"flows.csv\""),
+        Key::open("format", ValueType::Word(FORMATS), "by the file's name", "format of the file"),
+        Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "time in the file at which the run starts"),
     ],
     common: Common::Connections,
     read: |section, files| Ok(Some(Arc::new(read(section, files)?))),
@@ -43,9 +44,9 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
 struct Trace {
     flows: Vec<Traced>,
     file: String,
-    /// Errors of its rows, reported together with those of their hosts.
+    /// Errors of the file's rows, reported together with errors of host names.
     wrong: RowErrors,
-    /// Notes on how the trace was read.
+    /// Notes for the user on how the trace was interpreted.
     notes: Vec<String>,
     /// Number of hosts that the file announces.
     announced_hosts: Option<usize>,
@@ -91,13 +92,13 @@ impl Workload for Trace {
 
 const FORMATS: &[&str] = &["csv", "parquet", "hpcc", "htsim"];
 
-/// Start time of HPCC's flow files, ns.
+/// Start time of the first flow in HPCC's flow files, ns.
 const HPCC_BEGIN_NS: Ns = 2_000_000_000;
 
 /// Largest number of flows of a file.
 const MOST_FLOWS: usize = 5_000_000;
 
-/// Largest number of error causes reported for a file.
+/// Largest number of different errors reported for a file.
 const MOST_CAUSES: usize = 50;
 
 /// A flow of the file.
@@ -105,7 +106,7 @@ const MOST_CAUSES: usize = 50;
 struct Traced {
     /// Row or line in the file, from 1.
     line: u64,
-    /// Whether `line` is a row of a table without lines (Parquet).
+    /// Whether `line` is a row number (Parquet) and not a line number.
     row: bool,
     id: Option<String>,
     src: String,
@@ -114,16 +115,16 @@ struct Traced {
     size_bytes: Option<u64>,
     start_ns: Ns,
     weight: f64,
-    /// Indices of the flows that it depends on.
+    /// Flows that must finish before this flow starts.
     after: Vec<FlowId>,
 }
 
-/// Errors of a file's rows: each cause once, with its number of rows.
+/// Errors of a file's rows: each error once, with the number of rows that have it.
 #[derive(Debug, Clone, Default)]
 struct RowErrors(Vec<(InputError, u64)>);
 
 impl RowErrors {
-    /// The value of a valid row; keeps the error of an invalid one.
+    /// The value of `part`; records its error, if it has one.
     fn keep<T>(&mut self, part: Result<T, InputError>) -> Option<T> {
         part.map_err(|fault| self.push(fault)).ok()
     }
@@ -137,7 +138,8 @@ impl RowErrors {
     fn count(&mut self, fault: InputError) {
         let alike: Vec<usize> = (0..self.0.len()).filter(|&k| cause(&self.0[k].0.what) == cause(&fault.what)).collect();
         let same = alike.iter().copied().find(|&k| self.0[k].0.what == fault.what && self.0[k].0.hint == fault.hint);
-        // Of many names with the same error only a few are reported; the last report counts the rest.
+        // For an error that many names share, only a few names are reported; the last of these reports counts the
+        // others.
         let last = alike.last().copied().filter(|_| alike.len() >= MOST_ALIKE);
         if let Some(known) = same.or(last) {
             self.0[known].1 += 1;
@@ -157,7 +159,7 @@ impl RowErrors {
     }
 }
 
-/// Largest number of names or numbers reported for one error, each with its row.
+/// Largest number of reported errors that differ only in names or numbers.
 const MOST_ALIKE: usize = 4;
 
 /// The error message without names and numbers, to group errors by cause.
@@ -165,7 +167,7 @@ fn cause(what: &str) -> String {
     what.split('"').step_by(2).flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// The keys `file`, `format` and `origin`; the file is one of `files`.
+/// Reads the keys `file`, `format` and `origin`, and the flows of the file.
 fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
     let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
@@ -220,7 +222,7 @@ fn too_many() -> InputError {
     InputError::new("", format!("more than {MOST_FLOWS} flows"), "split the file")
 }
 
-/// Parses a time or a size: a plain number is in the base unit, text may carry a unit.
+/// Parses a time or a size: a plain number is in seconds or bytes, and a text may have a unit.
 fn quantity(text: &str) -> Value {
     let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     number.map_or_else(|| Value::from(text.trim()), Value::from)
@@ -241,11 +243,11 @@ fn weight(line: u64, weight: f64) -> Result<f64, InputError> {
     Err(at_line(line, &format!("the weight is {weight}"), "give a positive number"))
 }
 
-/// Columns of a table of flows, each with its alias.
+/// Columns of a table of flows, each with its alternative name.
 const COLUMNS: [&[&str]; 6] =
     [&["src"], &["dst"], &["start", "start_ns"], &["size", "size_bytes"], &["weight"], &["id"]];
 
-/// Indices of [`COLUMNS`] in the file; the last two are optional. An unknown column is an error.
+/// Index in the file of each of [`COLUMNS`]; `weight` and `id` are optional. An unknown column is an error.
 fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], InputError> {
     const MEND: &str = "the columns are start, src, dst, size, and where wanted weight and id";
     let known = COLUMNS.concat();
@@ -275,7 +277,7 @@ fn whole_ns(text: &str) -> Option<Ns> {
     text.parse().ok().or_else(|| float().map(|ns| ns as Ns))
 }
 
-/// Reads CSV. Invalid rows are added too, so that their hosts are checked.
+/// Reads CSV. Invalid rows are returned too, so that their host names are checked.
 fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -318,7 +320,7 @@ fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError
     Ok(flows)
 }
 
-/// Reads Parquet through the CSV reader, with each value as text.
+/// Reads Parquet: each value is converted to text, and the text is read as CSV.
 fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError> {
     // The Parquet library panics on some damaged files.
     let text = crate::quiet::catch(|| parquet_as_csv(file)).unwrap_or_else(Err).map_err(|e| {
@@ -340,7 +342,7 @@ fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, Inp
     Ok(flows)
 }
 
-/// Name of a range index of pandas, which is in the metadata alone.
+/// Name of a range index of pandas, which is only in the file's metadata and has no column.
 fn range_index(metadata: Option<&Vec<KeyValue>>) -> Option<String> {
     let text = metadata?.iter().find(|pair| pair.key == "pandas")?.value.as_deref()?;
     let pandas: Value = serde_json::from_str(text).ok()?;
@@ -382,7 +384,7 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Columns of a Parquet file, and the unit of those that hold durations.
+/// Name of each column of a Parquet file, and the unit of a column of durations.
 fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
     use arrow_schema::{DataType, TimeUnit};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -441,8 +443,8 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
     Ok(flows)
 }
 
-/// Whether a line has the six columns of the simulator before HPCC's: packets, start and stop in place of port, bytes
-/// and start.
+/// Whether a line has the columns of the simulator that preceded HPCC's: packets, start and stop in place of port,
+/// bytes and start.
 fn is_older(port: &str, bytes: &str, start: &str) -> bool {
     const LARGEST_PORT: f64 = 65535.0;
     let number = |text: &str| text.parse::<f64>().ok();
@@ -458,8 +460,7 @@ fn htsim_nodes(text: &str) -> Option<usize> {
 
 fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputError> {
     let mut flows: Vec<Traced> = Vec::new();
-    // For each trigger the flows that fire it, for each flow the trigger it waits for, and the triggers that fire
-    // once.
+    // `fires`: flows whose end fires each trigger; `waits`: trigger that each flow waits for.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
     let mut announced = None;
     for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -550,7 +551,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
 /// Keywords of a connection, each followed by a number.
 const CONNECTION: &[&str] = &["id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger"];
 
-/// A host by its name, or by its number among the hosts unless host names are numbers.
+/// The host called `name`. If no host name is a number, `name` may be an index into the list of hosts.
 fn node(topology: &Topology, name: &str) -> Result<NodeId, InputError> {
     let is_number = |text: &str| text.parse::<usize>().is_ok();
     let (hosts, network) = (topology.hosts(), topology.network());
@@ -580,7 +581,7 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), InputErr
     Ok((src, dst))
 }
 
-/// An error for ids that two flows share.
+/// Records an error for each id that two flows share.
 fn check_ids(flows: &[Traced], wrong: &mut RowErrors) {
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for flow in flows {
@@ -624,7 +625,7 @@ fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError>
     Ok(())
 }
 
-/// Total size of the flows that start within the run, bytes.
+/// Total size of the flows that start before the end of the duration, bytes.
 fn bytes(traced: &[Traced], duration_ns: Ns) -> u64 {
     traced.iter().filter(|f| f.start_ns < duration_ns).filter_map(|f| f.size_bytes).sum()
 }

@@ -6,7 +6,7 @@ use subak_core::route::{Router, Routing};
 use subak_core::scheme::{Goal, Scheme};
 use subak_core::{LinkId, Network, NodeId, NodeKind};
 
-/// Visitor of schemes that returns the fraction of a link's capacity for data.
+/// Visitor of schemes that returns the fraction of a link that the scheme lets data use.
 pub struct DataShare;
 
 impl subak_schemes::Visitor for DataShare {
@@ -16,7 +16,7 @@ impl subak_schemes::Visitor for DataShare {
     }
 }
 
-/// A star of `hosts` around one switch: the uplink of host h is `2 h`, its downlink `2 h + 1`.
+/// A star of `hosts` hosts around one switch: the uplink of host h is `2 h`, its downlink `2 h + 1`.
 pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
     let mut network = Network::new();
     let hub = network.node("hub", NodeKind::Switch);
@@ -34,7 +34,7 @@ pub fn over_star(src: usize, dst: usize) -> Route {
 }
 
 /// A chain of switches joined by links of `rates_bps`: link k forward is `2 k`, its reverse link `2 k + 1`. Paths
-/// over links `a..=b` start and end at switches, as in the papers' figures.
+/// start and end at switches.
 pub fn chain(rates_bps: &[f64], delay_ns: u64) -> Network {
     let mut network = Network::new();
     let mut last = network.node("s0", NodeKind::Switch);
@@ -51,7 +51,7 @@ pub fn over_chain(links: &[u32]) -> Route {
     route(links.iter().map(|l| 2 * l), links.iter().rev().map(|l| 2 * l + 1))
 }
 
-/// A route by link numbers.
+/// A route over the links with these numbers.
 pub fn route(forward: impl IntoIterator<Item = u32>, back: impl IntoIterator<Item = u32>) -> Route {
     let [forward, back] = [forward.into_iter().collect::<Vec<_>>(), back.into_iter().collect()];
     let links = |numbers: Vec<u32>| numbers.into_iter().map(LinkId).collect();
@@ -74,7 +74,7 @@ pub fn place_controller(sim: &mut dyn Backend, network: &Network) {
     sim.place_controller(&controller_paths(network, None));
 }
 
-/// Paths between each node and the last one.
+/// Paths between each node and the last one, without the link `avoided`.
 pub fn controller_paths(network: &Network, avoided: Option<LinkId>) -> Vec<(NodeId, Route)> {
     let routing = Routing { symmetric: true, ..Routing::default() };
     let mut router = Router::avoiding(network, routing, |link| Some(link) == avoided);
@@ -96,12 +96,12 @@ pub fn impairment(impairment: Impairment, probability: f64, kinds: Kinds) -> Inj
 
 pub const EVERY_KIND: Kinds = Kinds { data: true, ack: true, ctl: true };
 
-/// Names of the schemes whose goal a test can compute.
+/// Names of the schemes with a goal that the exact solver can compute.
 pub fn schemes_with_a_goal() -> impl Iterator<Item = &'static str> {
     subak_schemes::registry::all().into_iter().filter(|info| info.goal != Goal::Own).map(|info| info.name)
 }
 
-/// Names of all schemes, including pairs without a preset.
+/// Names of all schemes, including pairs of optimizer and transport without a name of their own.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
     subak_schemes::registry::all().into_iter().map(|info| info.name)
 }

@@ -1,4 +1,4 @@
-//! A transport that sends every subflow at one fixed rate (constant bit rate), whatever the optimizer asks for.
+//! A transport that sends every subflow at a fixed rate (constant bit rate), and ignores the optimizer's target.
 
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, Port, Scheme, Settles};
@@ -6,7 +6,7 @@ use subak_core::{IdVec, InputError, SubflowId};
 use subak_schemes::over::{Optimizer, Part, Transport, TransportSource, Weight};
 use subak_schemes::queue::Fifo;
 
-/// The transport: its parameters.
+/// The transport with its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedRate {
     share: f64,

@@ -1,4 +1,4 @@
-//! Examples of CONTRIBUTING.md: two transports, one file each, under the existing optimizers.
+//! Examples for CONTRIBUTING.md: two transports, one file each, combined with the existing optimizers.
 
 mod fixed_rate;
 mod telemetry;
@@ -20,7 +20,7 @@ fn over<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>>() -> Over<O, F>
     Over::new(&Params::resolve(&registry::pair::<O, F>(), &Map::new()).unwrap()).unwrap()
 }
 
-/// Rates, Gb/s, of flows with these weights over one link of 10 Gb/s, between 20 and 40 ms.
+/// Mean rates, Gb/s, between 20 and 40 ms, of flows with these weights over one link of 10 Gb/s.
 fn shares<S: Scheme>(scheme: S, weights: &[f64]) -> Vec<f64> {
     let network = star(weights.len() + 1, 10e9, 1000);
     let mut sim = Sim::new(scheme, &network, PacketSizes::default(), &[], 1);
@@ -59,6 +59,7 @@ fn a_telemetry_transport_shares_a_link_by_weight() {
 fn xwi_runs_over_the_telemetry_transport() {
     let rates = shares(over::<_, Xwi, Telemetry>(), &[1.0, 1.0, 1.0]);
     let total: f64 = rates.iter().sum();
-    // The sketch is too slow for xWI's prices, and promises nothing: the link is used, and no flow starves.
+    // This simple transport is too slow for xWI's prices, and states no tolerance: the test checks only that the
+    // link is used, and that no flow starves.
     assert!(total > 5.0 && rates.iter().all(|rate| rate / total > 0.1), "{rates:?}");
 }

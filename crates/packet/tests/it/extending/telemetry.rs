@@ -1,6 +1,6 @@
 //! A transport with telemetry. Links write the path's largest queueing delay into each data packet, and the receiver
-//! echoes it. The source adapts its rate such that the delay corresponds to its weight. A sketch of what such schemes
-//! need.
+//! echoes it. The source adapts its rate such that the delay corresponds to its weight. This is a minimal example,
+//! not a published scheme.
 
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
@@ -10,7 +10,7 @@ use subak_core::{IdVec, InputError, SubflowId};
 use subak_schemes::over::{Optimizer, Part, Passing, Transport, TransportHop, TransportSource, Weight};
 use subak_schemes::queue::Fifo;
 
-/// The transport: its parameters.
+/// The transport with its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Telemetry {
     scale_ns: f64,

@@ -1,4 +1,4 @@
-//! DCTCP as somebody outside would write it: nothing of ours is used but the interface.
+//! DCTCP as a user would implement it: only through the interface for schemes supplied by the user.
 
 use subak_core::scheme::{Ack, FlowInfo, Io, Loss, LossKind, Packet, Recovery, Source};
 use subak_core::{IdVec, Ns, SubflowId};

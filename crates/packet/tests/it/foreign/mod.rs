@@ -1,5 +1,5 @@
-//! Schemes from outside: DCTCP written against their interface does what ours does, and what they may not ask for ends the run in
-//! words.
+//! Schemes supplied by the user: DCTCP, implemented through their interface, equals the built-in DCTCP, and an invalid
+//! effect ends the run with an error message.
 
 mod boxed_dctcp;
 mod refusals;
@@ -13,7 +13,7 @@ use subak_core::{InputError, Network};
 use subak_schemes::Chosen;
 use subak_schemes::foreign::{Definition, Faults, Foreign, Makes};
 
-/// A scheme that a function makes.
+/// A scheme definition whose implementation a function creates.
 struct Made<F>(F);
 
 impl<F> std::fmt::Debug for Made<F> {

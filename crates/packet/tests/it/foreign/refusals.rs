@@ -1,4 +1,4 @@
-//! What no backend can carry out.
+//! Effects that no backend can execute are errors.
 
 use super::{Made, start};
 use crate::common::{over_star, plan, star};
@@ -9,7 +9,8 @@ use subak_schemes::foreign::{Facts, Faults, Foreign, Makes, Numbers};
 
 type Ask = fn(&mut Io<Foreign>);
 
-/// Asks as it starts, and again at each timer; at the source, or at every link.
+/// A scheme that requests an effect: at its sources when a flow starts and at each timer, or at every link when a
+/// packet arrives.
 struct Asks {
     facts: Facts,
     faults: Faults,
@@ -57,7 +58,7 @@ fn send(io: &mut Io<Foreign>, to: To, subflow: u8, bytes: u32) {
     io.ctl(to, SubflowId(subflow), Numbers::default(), Class::Control, bytes);
 }
 
-/// The fault of a run, in words.
+/// Error message of a run with a scheme that requests these effects; `None` without error.
 fn fault(at_source: Ask, at_hop: Option<Ask>) -> Option<String> {
     let definition = Made(move |faults| Arc::new(Asks { facts: Facts::default(), faults, at_source, at_hop }) as _);
     let mut sim = start(&definition, &star(2, 10e9, 1000), &[], 1);
@@ -98,7 +99,7 @@ fn a_hop_sets_no_pace_and_sends_no_message() {
 fn timers_that_stand_still_end_the_run() {
     let said = fault(|io| io.timer(3, io.now_ns), None).unwrap();
     assert!(said.contains("on_timer of flow 0 at 5 ns: 10000 timers came due at the same time"), "{said}");
-    // One in the past is due at once.
+    // A timer set to a past time expires at once.
     let said = fault(|io| io.timer(3, 0), None).unwrap();
     assert!(said.contains("10000 timers came due"), "{said}");
     assert_eq!(fault(|io| io.timer(3, io.now_ns + 1000), None), None);

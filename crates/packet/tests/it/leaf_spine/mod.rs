@@ -13,14 +13,14 @@ pub struct LeafSpine {
     pub network: Network,
     hosts_per_leaf: usize,
     spines: usize,
-    /// Uplink and downlink of each host, and of each leaf to each spine.
+    /// Uplink and downlink of each host.
     access: Vec<(LinkId, LinkId)>,
     core: Vec<Vec<(LinkId, LinkId)>>,
 }
 
 impl LeafSpine {
-    /// A network with hosts at 10 Gb/s and 2 us per link: an RTT of slightly over 16 us. A controller has its own
-    /// node, the last one.
+    /// A network with hosts at 10 Gb/s and 2 us per link, thus an RTT slightly above 16 us. The last node is for a
+    /// controller.
     pub fn new(leaves: usize, spines: usize, hosts_per_leaf: usize, spine_bps: f64) -> Self {
         let mut network = Network::new();
         let tops: Vec<_> = (0..spines).map(|s| network.node(&format!("spine{s}"), NodeKind::Switch)).collect();
@@ -54,7 +54,8 @@ impl LeafSpine {
         Route { forward, back }
     }
 
-    /// Route from a host of the lower half to one of the upper half, so that ACKs do not share links with data.
+    /// Random route from a host of the lower half to one of the upper half, so that ACKs do not share links with
+    /// data.
     pub fn one_way(&self, rng: &mut Stream) -> Route {
         let half = self.hosts() / 2;
         self.route(rng.below(half), half + rng.below(half), rng.below(self.spines))
@@ -86,13 +87,14 @@ fn case(network: &Network, plans: &[FlowPlan], policy: Policy) -> Case {
     Case { network: network.clone(), flows, policy }
 }
 
-/// Rates by bandwidth functions: max-min of their fair shares, not the optimum of their utilities.
+/// Exact rates under bandwidth functions, bit/s: max-min of their fair shares, not the maximum of the sum of
+/// utilities.
 pub fn fair_shares(network: &Network, plans: &[FlowPlan]) -> Vec<f64> {
     let case = case(network, plans, Policy::BandwidthFunction);
     subak_solve::solve(&case, &subak_solve::SolveOptions::default()).unwrap().rates_bps
 }
 
-/// Exact rates of `plans` by `policy`, or by the flows' utilities if they have any.
+/// Exact rates of `plans`, bit/s: by the flows' utility functions if all have one, otherwise by `policy`.
 pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> {
     let case = case(network, plans, policy);
     let utilities: Option<Vec<Utility>> = plans.iter().map(|p| p.utility.as_deref().cloned()).collect();

@@ -28,7 +28,7 @@ pub const INTERVAL: Param = Param::number(
 );
 /// Parameter `bins`: number of queues that flows are hashed to.
 pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
-/// Parameter `quantum`: bytes that a queue may send per turn.
+/// Parameter `quantum`: bytes that a queue may send per round of the round robin.
 pub const QUANTUM: Param =
     Param::number("quantum", 1514.0, ValueType::Bytes, "quantum of a queue; 0: one packet, as in the ns-2 program");
 /// Parameter `overflow`: which packet a full buffer drops.
@@ -45,7 +45,7 @@ pub const DEVICE: Param = Param::number(
     "size of a FIFO behind the fair queues, as in a network card; ns-3 has at least one packet",
 );
 
-/// CoDel's bounds of the queueing delay.
+/// CoDel's target queueing delay, and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Target delay, ns.
@@ -134,8 +134,8 @@ pub struct SfqPlan {
 }
 
 impl SfqPlan {
-    /// CoDel's target and interval, ns (0: by the link and the network), over `bins` queues with turns of `quantum` bytes
-    /// (0: one packet). A full buffer drops the first packet of the longest.
+    /// CoDel's target and interval, ns (0: computed from the link and the network's RTT), over `bins` queues with a
+    /// quantum of `quantum` bytes (0: one packet). A full buffer drops the first packet of the longest queue.
     pub fn new(target_ns: Ns, interval_ns: Ns, bins: u16, quantum: u32) -> Self {
         SfqPlan { target_ns, interval_ns, bins: usize::from(bins.max(1)), quantum, drops_tail: false, device: 0 }
     }
@@ -194,8 +194,9 @@ pub struct SfqCodel {
     /// Index in `bins` plus one, by hash; 0 for a bin that was never used.
     place: Vec<u16>,
     bins: Vec<Bin>,
-    /// Newly active bins, and bins that stay active.
+    /// Newly active bins, which are served first.
     fresh: VecDeque<u16>,
+    /// Bins that stay active.
     old: VecDeque<u16>,
     /// Bytes in the fair queues, without the device.
     bytes: u64,
@@ -294,7 +295,7 @@ impl SfqCodel {
         }
     }
 
-    /// Quantum of a bin, bytes; one full packet if the parameter `quantum` is 0.
+    /// Quantum of a bin, bytes; one packet if the parameter `quantum` is 0.
     fn turn(&self) -> i64 {
         i64::from(self.quantum.max(1))
     }

@@ -50,12 +50,12 @@ fn dropping_ends_below_the_target_and_goes_on_from_its_rate_if_it_comes_back_soo
     let mut codel = Codel::default();
     let before = drops(&mut codel, 0, MS, 600);
     assert!(!codel.drops(600 * MS, timing, 4 * MS, 15_000, 1500));
-    // An interval passes before the next; then the gaps go on from the count that was reached.
+    // An interval passes before the next drop. The gaps then continue from the count that was reached before.
     let soon = drops(&mut codel, 601 * MS, MS, 300);
     assert_eq!(soon[0], 701 * MS);
     let gap = 100.0 / ((before.len() - 1) as f64).sqrt();
     assert!(((soon[1] - soon[0]) as f64 / 1e6 - gap).abs() <= 1.0, "{soon:?}, {gap}");
-    // Sixteen intervals later it begins anew.
+    // After more than sixteen intervals, the count starts again at 1.
     assert!(!codel.drops(2_600 * MS, timing, 0, 15_000, 1500));
     let late = drops(&mut codel, 4_000 * MS, MS, 300);
     assert_eq!(late[1] - late[0], 100 * MS);
@@ -73,12 +73,13 @@ fn times_follow_the_round_trip_if_asked() {
     let plan = SfqPlan { target_ns: 0, interval_ns: 0, bins: 1, quantum: 0, drops_tail: false, device: 0 };
     let port = Port { rtt_ns: 100_000, ..Port::example(LinkId(0), 10e9) };
     assert_eq!(plan.timing(&port), Timing { target_ns: 5000, interval_ns: 100_000 });
-    // A twentieth of 12 us would be less than a packet.
+    // A twentieth of 12 us would be less than the time of a full packet.
     let port = Port { rtt_ns: 12_000, ..Port::example(LinkId(0), 10e9) };
     assert_eq!(plan.timing(&port), Timing { target_ns: 1200, interval_ns: 12_000 });
 }
 
-/// Packets and bytes of each flow among the first `served` that leave. A flow is given by the bytes of its packets.
+/// Packets and bytes of each flow among the first `served` packets that leave. `flows` has each flow's packet size in
+/// bytes.
 fn served(quantum: u32, flows: &[u32], served: usize) -> Vec<(usize, u64)> {
     let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
     let mut queue = queue(quantum, u64::MAX);

@@ -1,7 +1,6 @@
-//! The iteration across several processes (Flowtune, section 4: "the partitioning distributes the allocator on
-//! multiple machines"). Each process has some of the FlowBlocks, and the LinkBlocks whose diagonal FlowBlock is among
-//! them. Twice per iteration it sends each other process what it needs: sums of that process' LinkBlocks, then
-//! prices.
+//! The iteration across several processes (Flowtune, section 4: "the partitioning distributes the allocator on multiple
+//! machines"). Each process has some of the FlowBlocks, and the LinkBlocks whose diagonal FlowBlock is among them.
+//! Twice per iteration a process sends messages to each other process: sums of the receiver's LinkBlocks, then prices.
 //!
 //! Results are the same bits as in one process: sums are sent unrounded, and added in the same order. Processes are
 //! connected by any byte streams, such as sockets; nothing here opens one. Departure from the paper: it adds up
@@ -39,14 +38,16 @@ impl ProcessIndex {
     }
 }
 
-/// Order of the messages between this process and another.
+/// Messages of one iteration between this process and another, in their order.
 #[derive(Debug, Default)]
 struct Traffic {
-    /// FlowBlocks and ranges of links in their tables, whose sums are sent or received.
+    /// FlowBlocks whose sums are sent, each with a range of links in its tables.
     sums_out: Vec<(usize, Range<usize>)>,
+    /// FlowBlocks whose sums are received, each with a range of links in its tables.
     sums_in: Vec<(usize, Range<usize>)>,
-    /// LinkBlocks whose prices are sent or received, with their numbers of links.
+    /// LinkBlocks whose prices are sent, each with its number of links.
     prices_out: Vec<(usize, usize)>,
+    /// LinkBlocks whose prices are received, each with its number of links.
     prices_in: Vec<(usize, usize)>,
 }
 
@@ -60,8 +61,8 @@ fn bytes_of_prices<T: Real>(blocks: &[(usize, usize)]) -> usize {
 
 impl<T: Real> Parallel<T> {
     /// Runs `steps` iterations together with the other processes. `peers` has a stream to each of them, by index; the
-    /// entry of this process is not used. All processes must call it with the same flows, partition and gamma. An
-    /// error comes from a stream, or says that another process has a different problem.
+    /// entry of this process is not used. Every process must call this method with the same flows, partition and gamma.
+    /// An error comes from a stream, or says that another process has a different problem.
     pub fn run_across<S: Read + Write>(&mut self, steps: usize, peers: &mut [Option<S>]) -> io::Result<()> {
         let share = self.share;
         if peers.len() != share.count || (0..share.count).any(|q| q != share.index && peers[q].is_none()) {

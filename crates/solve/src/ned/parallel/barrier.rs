@@ -22,8 +22,9 @@ impl Barrier {
         Barrier { threads, waiting: AtomicUsize::new(0), turn: AtomicUsize::new(0) }
     }
 
-    /// Barriers of one thread: tell, gather, end. No thread gathers before all have written, and none ends before
-    /// all have gathered; so gathered values stay constant until all have ended.
+    /// Runs the rounds of one thread: `tell` writes the thread's values, `gather` reads those of all threads, and `end`
+    /// completes the round. A barrier precedes `gather` and another `end`: values that `gather` reads are complete, and
+    /// they stay constant until every thread has read them.
     pub fn rounds<B>(
         &self,
         rounds: usize,

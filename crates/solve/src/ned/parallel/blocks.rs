@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use subak_core::{InputError, LinkId};
 
-/// Tables shared by the threads. Each has one writer, and none is read and written between the same two barriers, so
-/// that locks never block.
+/// Tables shared by the threads. Each table has one writer, and none is read and written between the same two barriers,
+/// so that locks never block.
 #[derive(Debug)]
 pub(super) struct SharedBlocks<T> {
     /// For each FlowBlock the load and H of each link that its flows cross, upward links first.
@@ -20,7 +20,7 @@ pub(super) struct SharedBlocks<T> {
     kept: Vec<RwLock<Kept<T>>>,
 }
 
-/// State of a LinkBlock's links, written by its keeper.
+/// State of a LinkBlock's links. Its keeper, the thread of the diagonal FlowBlock, writes it.
 #[derive(Debug, Default)]
 pub(super) struct Kept<T> {
     pub price: Vec<T>,
@@ -28,7 +28,7 @@ pub(super) struct Kept<T> {
 }
 
 impl<T: Real> SharedBlocks<T> {
-    /// No flows; prices are 1, or infinite for failed links.
+    /// Tables without flows; prices are 1, or infinite for failed links.
     pub fn new(flow_blocks: &[FlowBlock<T>], link_blocks: &[LinkBlock<T>]) -> Self {
         let sums = |block: &FlowBlock<T>| RwLock::new(vec![[T::ZERO; 2]; block.links()]);
         let kept = |block: &LinkBlock<T>| {
@@ -67,8 +67,8 @@ pub(super) struct FlowBlock<T> {
     number: usize,
     pub cluster: Cluster<T>,
     pub response: FlowRates<T>,
-    /// The LinkBlock upwards from the source group and the one down to the destination group, with the ranges of
-    /// their links in its tables.
+    /// LinkBlock upwards from the source group, and LinkBlock down to the destination group. Each has the range of its
+    /// links in the FlowBlock's tables.
     link_blocks: [(usize, Range<usize>); 2],
     price: Vec<T>,
     /// Normalized rate of the flow in each slot.
@@ -76,8 +76,8 @@ pub(super) struct FlowBlock<T> {
 }
 
 impl<T: Real> FlowBlock<T> {
-    /// FlowBlock `number` with the flows `own` out of `flows`; also returns their keys. `links` has the links of each
-    /// LinkBlock.
+    /// FlowBlock `number` with the flows `own` out of `flows`; also returns the keys of these flows. `links` has the
+    /// links of each LinkBlock.
     pub fn new(
         number: usize,
         whole: &Cluster<T>,
@@ -130,7 +130,8 @@ impl<T: Real> FlowBlock<T> {
         rates
     }
 
-    /// The margin accounts for rounding errors within each FlowBlock's sum and in their total.
+    /// Writes rates normalized by F-NORM to `rates`, by slot. The margin accounts for rounding errors within each
+    /// FlowBlock's sum and in their total.
     fn normalize_into(&self, shared: &SharedBlocks<T>, margin: f64, rates: &mut Vec<T>) {
         let FlowBlock { cluster, response, link_blocks, .. } = self;
         let mut ratios = vec![T::ZERO; cluster.table()];
@@ -152,9 +153,9 @@ pub(super) struct LinkBlock<T> {
     number: usize,
     pub links: Vec<LinkId>,
     capacity: Vec<T>,
-    /// The FlowBlocks, and the start of these links in their tables.
+    /// Numbers of the FlowBlocks that cross these links, each with the position of the links in the FlowBlock's tables.
     copies: Vec<(usize, usize)>,
-    /// The FlowBlock on the diagonal, whose thread is the keeper.
+    /// FlowBlock on the diagonal, whose thread updates the prices.
     pub keeper: usize,
 }
 
@@ -176,7 +177,8 @@ impl<T: Real> LinkBlock<T> {
         }
     }
 
-    /// For those FlowBlocks that are in `blocks`: their numbers, and the ranges of these links in their tables.
+    /// FlowBlocks out of `blocks` that cross these links: their numbers, and the range of these links in the
+    /// FlowBlock's tables.
     pub fn copies_of(&self, blocks: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
         let own = self.copies.iter().filter(|(block, _)| blocks.contains(block));
         own.map(|&(block, first)| (block, first..first + self.links.len()))
@@ -199,7 +201,7 @@ impl<T: Real> LinkBlock<T> {
     }
 }
 
-/// Number of links that are aggregated together.
+/// Number of links whose sums are added up at once.
 const RUN: usize = 32;
 
 /// Pairwise sum over `copies` of `count` links from `first` on: after step m, groups of 2^m copies are added up.

@@ -37,13 +37,13 @@ use subak_core::{IdVec, InputError, LinkId};
 pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
-    /// The part of the FlowBlocks in this process.
+    /// Index of this process, which determines its FlowBlocks.
     share: ProcessIndex,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
     link_blocks: Vec<LinkBlock<T>>,
     shared: SharedBlocks<T>,
-    /// FlowBlock of each flow, and its key there; `None` for a flow of another process.
+    /// FlowBlock of each flow, and the flow's key in it; `None` for a flow of another process.
     place: Vec<Option<(u32, FlowKey)>>,
 }
 
@@ -60,8 +60,8 @@ impl<T: Real> Parallel<T> {
         Self::share_of(ProcessIndex::WHOLE, capacity_bps, alpha, flows, partition, gamma, threads)
     }
 
-    /// A process' part of [`Parallel::new`]: out of `flows` only those of its FlowBlocks are kept. It is run by
-    /// [`Parallel::run_across`].
+    /// One process' part of [`Parallel::new`], with only those of `flows` that belong to its FlowBlocks.
+    /// [`Parallel::run_across`] runs it.
     pub fn share_of(
         share: ProcessIndex,
         capacity_bps: &[f64],

@@ -1,9 +1,9 @@
 //! FlowBlocks and LinkBlocks (Flowtune, section 4): the assignment of flows and links to threads.
 //!
 //! Links that lead up from a group of racks form its upward LinkBlock, those that lead down to it its downward one. A
-//! FlowBlock has the flows from one group to another, which cross no other LinkBlocks than these two. The paper has two
-//! tiers and leaves three open. The method requires that groups share no links, and on a fat-tree racks of a pod do.
-//! So groups are the components left without the topmost switches: racks on two tiers, pods on three.
+//! FlowBlock has the flows from one group to another, which cross no other LinkBlocks than these two. The paper
+//! describes networks of two tiers only. The method requires that groups share no links, and on a fat-tree racks of a
+//! pod do. So groups are the components left without the topmost switches: racks on two tiers, pods on three.
 
 use std::collections::VecDeque;
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId};

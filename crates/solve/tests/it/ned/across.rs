@@ -34,7 +34,7 @@ fn patient(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Accepts the next connection. It is an error if there is none in time, since a process may have ended early.
+/// Accepts the next connection. An error if none arrives in time, since a process may have ended early.
 fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     listener.set_nonblocking(true)?;
     let end = Instant::now() + PATIENCE;
@@ -76,7 +76,7 @@ fn another_process() {
     let words: Vec<&str> = told.split(' ').collect();
     let share = ProcessIndex { index: words[0].parse().unwrap(), count: words[1].parse().unwrap() };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The first process listens at a known port: there the others' ports are put together.
+    // The first process listens at a known port; it collects the other processes' ports.
     let mut first = patient(TcpStream::connect(("127.0.0.1", words[2].parse::<u16>().unwrap())).unwrap()).unwrap();
     first.write_all(&[share.index as u8]).unwrap();
     first.write_all(&listener.local_addr().unwrap().port().to_le_bytes()).unwrap();
@@ -91,7 +91,7 @@ fn another_process() {
     first.write_all(&own.iter().flat_map(|b| b.to_le_bytes()).collect::<Vec<_>>()).unwrap();
 }
 
-/// A process that is killed when the test ends, in any way.
+/// A child process, which is killed when the test ends in any way.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -108,8 +108,8 @@ fn start(share: ProcessIndex, port: u16, seed: u64) -> Ended {
     Ended(command.spawn().unwrap())
 }
 
-/// Rates and prices of all processes together. A flow's rate is at the process of its FlowBlock; prices are the same
-/// at each.
+/// Rates and prices of all processes together. The process of a flow's FlowBlock has the flow's rate; prices are the
+/// same in each process.
 fn together(count: usize, seed: u64, case: &Case) -> Vec<Vec<u64>> {
     let desk = TcpListener::bind("127.0.0.1:0").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -154,7 +154,7 @@ fn processes_give_the_bits_of_one() {
         }
         for (l, want) in want.iter().enumerate().take(links) {
             let told: Vec<u64> = answers.iter().map(|a| a[l]).collect();
-            // A process that has no flow over a link does not hear of its price.
+            // A process without a flow over a link does not receive the link's price.
             assert!(told.contains(want), "network {seed}: link {l}");
         }
     }

@@ -52,7 +52,8 @@ fn every_order(threads: usize, rounds: usize, preemptions: usize) {
                 let tell = || shared.sums[t].store(read(&shared.price) + t as u32, Relaxed);
                 let gather = || shared.price[t].store(read(&shared.sums) + 10 * t as u32, Relaxed);
                 let mut seen = 0;
-                // What F-NORM reads at the end of a round is whole, though others may be in the next already.
+                // F-NORM reads complete values at the end of a round, though other threads may be in the next round
+                // already.
                 let end = |seen: &mut usize| {
                     *seen += 1;
                     assert_eq!(read(&shared.price), expected(threads, *seen).iter().sum::<u32>());

@@ -1,4 +1,4 @@
-//! NED on threads gives the same bits as NED on one, with any number of threads, on two and three tiers.
+//! NED on threads computes the same bits as NED on one thread, with any number of threads, on two and three tiers.
 
 use super::{overload, random_datacenter, start, worst};
 use subak_core::rng::Stream;
@@ -29,7 +29,7 @@ fn it_is_the_sequential_answer_to_rounding() {
     }
 }
 
-/// A case for completion times: each flow's weight is one over its size, and alpha is epsilon.
+/// A case for minimum FCT: each flow's weight is one over its size, and alpha is epsilon.
 fn by_completion(seed: u64) -> Case {
     let logarithm = random_datacenter(seed, 1.0);
     let mut rng = Stream::new(seed, "sizes");

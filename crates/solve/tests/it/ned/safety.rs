@@ -38,7 +38,7 @@ fn algorithm_1_by_hand() {
 
 #[test]
 fn the_normalizers_by_hand() {
-    // Rates of 1, 1 and 0.5 (prices 1, 1 and 2): link 0 is asked for twice what it has, link 1 for a half.
+    // Rates of 1, 1 and 0.5 (prices 1, 1 and 2): the load of link 0 is twice its capacity, that of link 1 half.
     let case = Net::new(&[10e9, 10e9]).flow(&[0]).flow(&[0]).flow(&[1]).case(LOG);
     let (mut ned, keys) = start::<f64, _>(&case, Ned::default());
     ned.set_price(LinkId(1), 2.0 / 10e9).unwrap();
@@ -96,7 +96,8 @@ fn a_thousand_flows_on_a_link() {
     assert!(overload(&case, &ned.rates_bps(Normalizer::Flow, &keys)) <= 1e-6);
 }
 
-/// Flows with small weights converge last: NED converges for heavy ones at once, and with acceleration for all.
+/// Flows with small weights converge last: NED converges at once only for flows with large weights, accelerated NED for
+/// all flows.
 #[test]
 fn weights_over_six_orders() {
     for seed in 0..20 {
@@ -184,7 +185,7 @@ fn fits_under_churn<T: Real>() {
                     there.push((f, key));
                 }
                 assert_eq!(iteration.cluster().len(), there.len());
-                // A link fails, and one that had comes back.
+                // A link fails, and an earlier failed one recovers.
                 let l = rng.below(whole.len());
                 capacities[l] = if capacities[l] > 0.0 { 0.0 } else { whole[l] };
                 iteration.cluster_mut().set_capacity(LinkId::from_index(l), capacities[l]).unwrap();

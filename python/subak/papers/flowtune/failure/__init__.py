@@ -1,4 +1,4 @@
-"""Failure of the allocator in the middle of a run: permanent, and for 5 ms."""
+"""Flowtune whose allocator fails in the middle of a run: permanently, or for 5 ms."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 FAILS = {"gone": "for good", "back": "for 5 ms"}
 LEASE_NS = 2_000_000
 LEEWAY_NS = 100_000
-"""Delay from the allocator to the hosts, and the last datagram in flight, ns."""
+"""Time after the leases expire until every host has removed its rates, ns: message delay and messages in flight."""
 Run = dict[str, Any]
-"""By spec and scheme: the flows that start after the failure."""
+"""By spec, or scheme if it is not Flowtune: slowdowns of the flows that start after the failure."""
 
 
 def _down_ns(raw: RawResults) -> float:
@@ -50,7 +50,7 @@ def _ratio(runs: Sequence[Run], name: str, q: float, over: str = "with") -> floa
 
 
 def _capped(raw: RawResults) -> int:
-    """Samples of pacing rates, in all runs, after the leases of the failed allocator."""
+    """Number of samples, in all runs, with a pacing rate after the leases of the failed allocator have expired."""
     frame = raw.simulated("gone").table("pace", ["scheme", "time_ns", "pace_bps"]).to_pandas()
     late = frame[(frame["scheme"] == "flowtune") & (frame["time_ns"] > _down_ns(raw) + LEASE_NS + LEEWAY_NS)]
     return int(late["pace_bps"].notna().sum())
@@ -64,7 +64,7 @@ def _received(raw: RawResults, name: str) -> Any:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """FCTs of flows that start after the failure, over those of the run with an allocator."""
+    """Slowdowns of flows that start after the failure, relative to those of the run with an allocator."""
     runs = _runs(raw)
     every = np.concatenate([times for run in runs for times in run.values()])
     found: dict[str, Value] = {"complete": 100 * float(np.isfinite(every).mean()), "capped": _capped(raw)}

@@ -1,4 +1,4 @@
-"""Figure 11: update traffic as the network grows."""
+"""Figure 11 of Flowtune: update traffic as the network grows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ KEY = "network.leaves"
 
 
 def _spread(runs: Sequence[updates.Run]) -> float:
-    """Ratio of the largest to the smallest fraction."""
+    """Ratio of the largest to the smallest fraction of capacity that update traffic takes, over network sizes."""
     fractions = [updates.percent(runs, leaves) for leaves in updates.loads_of(runs)]
     return max(fractions) / min(fractions)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Ratio of the largest to the smallest fraction over the network sizes, and the fraction at each size."""
+    """Update traffic over capacity: ratio of its largest to its smallest value over network sizes, and all values."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     return {
@@ -33,7 +33,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Update traffic by number of servers."""
+    """Update traffic, percent of the servers' capacity, by number of servers."""
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     figure, (plot,) = figures.axes(width=5)

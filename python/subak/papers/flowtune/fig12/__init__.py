@@ -1,4 +1,4 @@
-"""Figure 12: 99th percentiles of normalized FCTs by flow size, relative to Flowtune's."""
+"""Figure 12 of Flowtune: 99th percentiles of normalized FCTs by flow size, relative to Flowtune's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _extreme(runs: Sequence[Run], scheme: str, place: int, pick: Any) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """The factors that the paper names, at the loads with the smallest and the largest; all factors by load."""
+    """The factors that the paper names, each at the loads where it is smallest and largest; all factors by load."""
     runs = _runs(raw)
     loads = _loads(runs)
     schemes = [s for s in sim.RIVALS if any(scheme == s for scheme, _, _ in runs[0])]

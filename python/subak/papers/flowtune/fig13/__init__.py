@@ -1,4 +1,4 @@
-"""Figure 13: 99th percentiles of the queueing delay on paths within a rack and between racks."""
+"""Figure 13 of Flowtune: 99th percentiles of the queueing delay on paths within a rack and between racks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIFO = ("flowtune", "dctcp", "xcp")
-"""Schemes with FIFO queues: only there a packet's delay follows from the queue length."""
+"""Schemes with FIFO queues, for which the queue length determines a packet's queueing delay."""
 PAIRS = 2000
-"""Number of random paths of each length for each sample in time."""
+"""Number of random paths of each length, for each time of a sample."""
 Run = dict[tuple[str, float, int], Any]
 """By scheme, load and number of links: queueing delays of random paths at the samples, us."""
 
 
 def _delays(frame: Any, links: int) -> Any:
-    """Queueing delays, us, summed over a path of 2 or 4 links: the server's link and the switches behind it."""
+    """Queueing delays, us, summed over random paths of 2 or 4 links."""
     table = frame.pivot_table(index="time_ns", columns="link", values="queued_bytes", fill_value=0)
     us = {name: table[name].to_numpy() * 8e6 / sim.SERVER_BPS for name in table.columns}
     hosts = sorted({name.split("->")[0] for name in us if name.startswith("h")}, key=lambda h: int(h[1:]))
@@ -80,7 +80,7 @@ def _least_factor(runs: Sequence[Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Flowtune's largest 99th percentile, that of the others relative to it at the highest load, and all by load."""
+    """99th percentiles of queueing delays: Flowtune's largest, others' over Flowtune's at the highest load, all."""
     runs = _runs(raw)
     found: dict[str, Value] = {"flowtune worst": stats.over_runs(runs, _worst, tail=0.99)}
     if any(scheme == "dctcp" for scheme, _, _ in runs[0]):
@@ -96,7 +96,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """99th percentiles by load, one plot per path length."""
+    """99th percentiles of the queueing delay by load, one plot per path length."""
     runs = _runs(raw)
     loads = _loads(runs)
     figure, plots = figures.axes(columns=2, width=4)

@@ -1,4 +1,4 @@
-"""Figure 14: bytes dropped in the network."""
+"""Figure 14 of Flowtune: bytes dropped in the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEASURED_NS = 10e6
 
 
 def _runs(raw: RawResults) -> list[Any]:
-    """For each run, by scheme and load: bytes sent by servers, and bytes dropped."""
+    """For each run, by scheme and load: bytes that servers sent, and bytes dropped."""
     found = []
     for frame in sim.runs_of(raw, "link", ["link", "data_bytes", "dropped_bytes"]):
         frame["sent"] = frame["data_bytes"].where(frame["link"].str.match(r"h\d+->"), 0)
@@ -48,7 +48,7 @@ def _most_beyond(runs: Sequence[Any]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Dropped share at the load where it is largest, and at each load."""
+    """Dropped bytes as a percentage of those sent: at the load where it is largest, and at each load."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     if "sfqcodel" in runs[0].index.get_level_values("scheme"):
@@ -60,7 +60,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Dropped traffic by load, Gb/s."""
+    """Traffic dropped in the network by load, Gb/s, one line per scheme."""
     runs = _runs(raw)
     figure, (plot,) = figures.axes(width=5.5)
     for scheme in SCHEMES:

@@ -1,4 +1,4 @@
-"""Figure 15: proportional-fairness score of flows, relative to that under Flowtune."""
+"""Figure 15 of Flowtune: proportional-fairness score of flows, relative to that under Flowtune."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Run = dict[tuple[str, float], Any]
-"""By baseline and load: increase of each flow's score under Flowtune, points."""
+"""By baseline and load: by how much each flow's score (log2 of its rate) is higher under Flowtune."""
 
 
 def _runs(raw: RawResults) -> list[Run]:
-    """Scores by run. The flows of a run are the same under all schemes, and are compared one by one."""
+    """Differences of scores, by run. The flows of a run are the same under all schemes, and are compared one by one."""
     found = []
     for frame in sim.runs_of(raw, "flow", ["flow", "fct_ns", "measured"]):
         times = frame.pivot_table(index=["load", "flow"], columns="scheme", values="fct_ns", dropna=False)
@@ -49,7 +49,7 @@ def _least_gain(runs: Sequence[Run]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean gain of a flow under Flowtune, points: at the load where it is smallest, and at each load."""
+    """Mean gain of a flow's score (log2 of its rate) under Flowtune: the smallest over loads, and each load's."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     found["dctcp every"] = stats.over_runs(runs, _least_gain, signed=True)
@@ -60,7 +60,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Score minus Flowtune's by load, one line per baseline."""
+    """Mean score (log2 of a flow's rate) minus that under Flowtune, by load; one line per baseline."""
     runs = _runs(raw)
     figure, (plot,) = figures.axes(width=5.5)
     for rival in sim.RIVALS:

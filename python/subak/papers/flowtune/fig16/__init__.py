@@ -1,4 +1,4 @@
-"""Figure 16: over-allocation by NED, Gradient and FGM under the web workload."""
+"""Figure 16 of Flowtune: over-allocation by NED, Gradient and FGM under the web workload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METHODS = ("NED", "NED-RT", "Gradient", "Gradient-RT", "FGM")
 
 
 def draw(raw: RawResults) -> Figure:
-    """Over-allocation by load, one line per method."""
+    """Rate allocated beyond the links' capacity by load, Gb/s, one line per method."""
     figure, (plot,) = figures.axes(width=6)
     rows = raw.rows("runs")
     loads = sorted({row["load"] for row in rows})

@@ -1,4 +1,4 @@
-"""Figure 17: throughput of NED and Gradient under both normalizers, relative to the optimum."""
+"""Figure 17 of Flowtune: throughput of NED and Gradient under both normalizers, relative to the optimum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NORMALIZERS = (("f_norm", "F-NORM"), ("u_norm", "U-NORM"))
 
 
 def draw(raw: RawResults) -> Figure:
-    """Throughput by load, one line per method and normalizer."""
+    """Throughput relative to the optimum by load, one line per method and normalizer."""
     figure, (plot,) = figures.axes(width=6)
     rows = raw.rows("runs")
     loads = sorted({row["load"] for row in rows})

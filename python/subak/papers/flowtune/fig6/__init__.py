@@ -16,7 +16,7 @@ SENDERS = 8
 STEP_NS = 5_000_000
 LINK_GBPS = 10.0
 SHARE = 1 - 0.01 - 0.02
-"""Fraction of the link that Flowtune allocates: without threshold and reserve."""
+"""Fraction of the link that Flowtune allocates: 1 without the update threshold and the reserve."""
 
 
 def _runs(raw: RawResults, scheme: str) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -45,7 +45,7 @@ def _jain(rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Jain's index, distances from the fair share, and utilization of the link."""
+    """Jain's index of the senders' rates, their distances from the fair share, and utilization of the link."""
     values: dict[str, Value] = {}
     least: dict[str, list[float]] = {}
     for scheme in SCHEMES:
@@ -64,7 +64,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received in the first run."""
+    """Received rates of the senders in the first run, one plot per scheme."""
     figure, plots = figures.axes(rows=1, columns=2, width=4.6, height=2.6)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
         times, rates = _runs(raw, scheme)[0]

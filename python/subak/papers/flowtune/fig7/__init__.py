@@ -1,4 +1,4 @@
-"""Figure 7 of Flowtune: completion time of a coflow on real hosts."""
+"""Figure 7 of Flowtune: FCT of a coflow on real hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = ["scheme", "seed", "flow", "start_ns", "fct_ns", "retransmissions"]
 
 
 def _flows(raw: RawResults, scheme: str) -> Any:
-    """A frame with one row per transfer."""
+    """Transfers of a scheme: a frame with one row per transfer."""
     frame = raw.simulated().table("flow", COLUMNS).to_pandas()
     return frame[frame["scheme"] == scheme]
 
@@ -33,7 +33,7 @@ def _coflows_ms(flows: Any) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Coflow times, their ratios, and lost packets."""
+    """Times of the coflow under each scheme, their ratios, and lost packets."""
     values: dict[str, Value] = {}
     times = {}
     for scheme in SCHEMES:
@@ -49,7 +49,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Number of runs completed by time."""
+    """Fraction of runs whose coflow has completed, by time."""
     figure, plots = figures.axes(rows=1, columns=1, width=4.6, height=2.6)
     for number, scheme in enumerate(SCHEMES):
         times = np.sort(_coflows_ms(_flows(raw, scheme)))

@@ -1,4 +1,4 @@
-"""Figure 8: rates of five senders to one receiver that start and stop."""
+"""Figure 8 of Flowtune: rates of five senders to one receiver that start and stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WITHIN = 0.1
 
 
 def _active(phase: int) -> list[int]:
-    """Active senders between change ``phase`` and the next."""
+    """Numbers of the senders that are active between change ``phase`` and the next."""
     return list(range(max(0, phase - SENDERS + 1), min(SENDERS, phase + 1)))
 
 
@@ -32,7 +32,7 @@ def _rates(raw: RawResults) -> dict[str, list[Any]]:
     bins = int(frame["time_ns"].max() // (BIN_US * 1000)) + 1
     for (scheme, _), run in frame.groupby(["scheme", "seed"]):
         rates = np.zeros((SENDERS, bins))
-        # A sample describes the bin before it.
+        # A sample describes the bin of 100 us before its time.
         rates[run["flow"].to_numpy(), run["time_ns"].to_numpy() // (BIN_US * 1000) - 1] = run["rate_bps"].to_numpy()
         found.setdefault(scheme, []).append(rates)
     return found

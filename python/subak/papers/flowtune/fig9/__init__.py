@@ -1,4 +1,4 @@
-"""Figure 9: traffic to and from the allocator by workload and load."""
+"""Figure 9 of Flowtune: traffic to and from the allocator by workload and load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Traffic as a percentage of the servers' capacity: at the highest load, and at each load in both directions."""
+    """Update traffic over the servers' capacity, percent: at the highest load, and at each load in both directions."""
     found: dict[str, Value] = {}
     every = [updates.least_way(updates.runs_of(raw, workload)) for workload in updates.workloads(raw)]
     found["both ways"] = min(every)
@@ -27,7 +27,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Traffic by load: from the allocator, and to it (dotted)."""
+    """Update traffic by load: from the allocator, and to it (dotted)."""
     figure, (plot,) = figures.axes(width=5.5)
     for workload in updates.workloads(raw):
         runs = updates.runs_of(raw, workload)

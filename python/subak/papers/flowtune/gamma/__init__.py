@@ -1,4 +1,4 @@
-"""NED's gamma: where it converges, how fast, and the throughput under a stream of flows."""
+"""NED's step size gamma: where NED converges, how fast, and the throughput under a stream of flows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEVER = 8000
-"""Position in the plot of values that do not converge in 5000 steps."""
+"""Position in the plot of values of gamma for which NED does not converge in 5000 steps."""
 
 
 def draw(raw: RawResults) -> Figure:
-    """Steps by gamma, network and flows, and the throughput under a stream of flows."""
+    """Steps until NED converges, by gamma, network and flows; and throughput under a stream of flows."""
     figure, (steps, stream) = figures.axes(columns=2, width=5)
     rows = raw.rows("settling")
     for tiers, flows in dict.fromkeys((row["tiers"], row["flows_a_host"]) for row in rows):

@@ -1,4 +1,4 @@
-"""Median FCTs of Flowtune's longer flows relative to the exact rates, and the effect of each change."""
+"""Median FCTs of Flowtune's longer flows relative to those at exact rates, and the effect of variants of Flowtune."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LONG, SHORT = list(sim.BINS).index("100-1000"), list(sim.BINS).index("1")
 MARKERS = "os^vD<>pPX*h"
 Run = Any
-"""Flows: scheme, load, index of the bin, normalized FCT (infinite for unfinished flows)."""
+"""Frame of a run's flows: scheme, load, index of the size bin, normalized FCT (infinite for unfinished flows)."""
 
 
 def _runs(raw: RawResults) -> list[Run]:
@@ -42,7 +42,7 @@ def _schemes(runs: Sequence[Run]) -> list[str]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """For each variant, by load: long flows relative to the exact fluid, single packets, and all flows."""
+    """By variant and load: FCTs of long flows relative to exact fluid rates, of single packets, of all flows."""
     runs = _runs(raw)
     loads = sim.loads_of(runs)
     found: dict[str, Value] = {
@@ -57,7 +57,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """One point per variant: gain of long flows by loss of single packets."""
+    """One point per variant: median FCT of long flows over 99th percentile of single packets."""
     runs = _runs(raw)
     loads = sim.loads_of(runs)
     figure, plots = figures.axes(columns=len(loads), width=4.6, height=4.2)

@@ -1,4 +1,4 @@
-"""Number of servers per allocator link, and the cost of incomplete knowledge."""
+"""Scaling of Flowtune's allocator: servers per allocator link, and the cost of knowing part of the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KNOWLEDGE = {
 
 
 def draw(raw: RawResults) -> Figure:
-    """Servers per link by hosts per intermediary; throughput and fairness by knowledge."""
+    """Servers per allocator link by hosts per intermediary; throughput and fairness by the allocator's knowledge."""
     figure, (servers, cost) = figures.axes(columns=2, width=5)
     rows = raw.rows("telling")
     groups = sorted({row["hosts"] for row in rows})

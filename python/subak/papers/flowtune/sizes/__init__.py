@@ -1,4 +1,4 @@
-"""Table 1 and figure 18: the web, cache and Hadoop distributions."""
+"""Table 1 and figure 18 of Flowtune: the web, cache and Hadoop distributions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """The curves of figure 18."""
+    """Distributions of flow sizes, as in figure 18 of Flowtune."""
     figure, (plot,) = figures.axes(width=6)
     for workload in ("web", "cache", "hadoop"):
         rows = raw.rows(workload)

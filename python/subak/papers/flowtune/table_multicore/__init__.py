@@ -1,4 +1,4 @@
-"""Time of an iteration at the seven sizes of the paper's table."""
+"""Time of an iteration of NED at the seven sizes in Flowtune's table of multicore times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 def draw(raw: RawResults) -> Figure:
-    """Microseconds per iteration by size, one line per implementation."""
+    """Time of an iteration by size, us, one line per implementation."""
     figure, (plot,) = figures.axes(width=7, height=4)
     rows = raw.rows("times")
     sizes = list(dict.fromkeys((row["nodes"], row["flows"]) for row in rows))

@@ -1,4 +1,4 @@
-"""Slowdowns by flow size under HPCC, DCQCN and TIMELY, for web search and Hadoop at 30 and 50% load."""
+"""HPCC's simulations: slowdowns by flow size under three schemes, web search and Hadoop at 30 and 50% load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMES = ("hpcc", "dcqcn", "timely")
 SMALL_BYTES = 30_000
 LARGE_BYTES = 1_000_000
 Setting = tuple[str, float]
-"""Workload and load."""
+"""Name of the workload, and load from 0 to 1."""
 Flows = dict[tuple[str, Setting], Any]
 """By scheme, workload and load: sizes and slowdowns, one row per measured flow."""
 
@@ -75,7 +75,7 @@ def _smallest(runs: Sequence[Flows], rival: str) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Tails of short flows, and the baselines' relative to HPCC's; runs are resampled.
+    """95th percentile of slowdowns of short flows, and the baselines' relative to HPCC's; whole runs are resampled.
 
     A variant may have one scheme.
     """
@@ -98,7 +98,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """95th percentile by size, in tenths of the flows as in the paper's plots."""
+    """95th percentile of slowdowns by flow size, in tenths of the flows as in the paper's plots."""
     runs = _runs(raw)
     settings = _settings(runs)
     figure, plots = figures.axes(rows=2, columns=2, width=5.2)

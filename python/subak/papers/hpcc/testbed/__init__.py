@@ -1,4 +1,4 @@
-"""Slowdowns of the shortest flows under HPCC and DCQCN at 25 Gb/s."""
+"""HPCC's testbed: slowdowns of the shortest flows under HPCC and DCQCN at 25 Gb/s."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _factor(runs: Sequence[Flows], load: float) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Tails of the shortest flows, and DCQCN's relative to HPCC's; runs are resampled."""
+    """99th percentile of slowdowns of the shortest flows, and DCQCN's relative to HPCC's; whole runs are resampled."""
     runs = _runs(raw)
     loads = sorted({load for _, load in runs[0]})
     found: dict[str, Value] = {
@@ -57,7 +57,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """99th percentile of the slowdown by size, in ten bins of equally many flows."""
+    """99th percentile of slowdowns by flow size, in ten bins with equal numbers of flows."""
     runs = _runs(raw)
     loads = sorted({load for _, load in runs[0]})
     figure, plots = figures.axes(columns=len(loads), width=5)

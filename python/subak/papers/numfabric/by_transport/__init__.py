@@ -1,4 +1,4 @@
-"""Every policy by every optimizer over every transport that serves it: error, time to converge, queues and overhead."""
+"""Every policy by every optimizer over every transport that serves it: error, convergence time, queues and overhead."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ NETWORK = {
 
 @dataclass(frozen=True)
 class Column:
-    """A policy, with what its flows need."""
+    """A policy, with the paths and keys that its flows need."""
 
     name: str
     policy: Mapping[str, Any]
     paths: int = 1
     keys: tuple[str, ...] = ()
-    """Keys of a flow that the policy uses beside the weight."""
+    """Keys of a flow that the policy uses in addition to the weight."""
 
     @property
     def ranks(self) -> bool:
-        """Whether some flows go before others, so that nearly all exact rates are nearly 0."""
+        """Whether some flows have priority over others, so that nearly all exact rates are nearly 0."""
         return self.policy["kind"] in ("fct", "srpt", "edf")
 
 
@@ -67,11 +67,11 @@ COLUMNS = (
 def run(
     settings: Mapping[str, Any], runs: int, seed: int, progress: Callable[[int, int, float], None]
 ) -> dict[str, Any]:
-    """All cells, each over ``runs`` draws of flows, with ``settings["changes"]`` changes of them."""
+    """Runs all pairs of policy and scheme, each with ``runs`` random sets of flows that change several times."""
     from subak import _subak
 
     infos = {info["name"]: info for info in [*_subak.schemes(), *_subak.pairs()] if info["settles_within"] is not None}
-    # Flows have weights, which RCP has no notion of.
+    # RCP has no weights, but the flows have some.
     left_out = {
         "ideal",
         *_presets(infos),
@@ -91,13 +91,13 @@ def run(
 
 
 def _presets(infos: Mapping[str, Any]) -> Iterator[str]:
-    """Pairs that have a name of their own: the name stays."""
+    """Names of pairs that also have a name of their own, which is used instead."""
     made_of = {"/".join(info["made_of"]) for name, info in infos.items() if info["made_of"] and "/" not in name}
     yield from (name for name in infos if name in made_of)
 
 
 def serves(policies: str, column: Column) -> bool:
-    """Whether a scheme that serves ``policies`` serves that of the column."""
+    """Whether a scheme for the policies ``policies`` supports the policy of the column."""
     kind, alpha = column.policy["kind"], column.policy.get("alpha")
     if column.paths > 1 and kind == "max-min":
         return False
@@ -114,22 +114,23 @@ def serves(policies: str, column: Column) -> bool:
 
 @dataclass
 class Sample:
-    """A cell at one draw of flows."""
+    """Results of one combination of policy and scheme with one random set of flows."""
 
     errors: list[float]
-    """Of each flow at the end of each phase: relative to its exact rate, after the factor ``use``."""
+    """Relative error of each flow's rate at the end of each phase, after division of rates by the factor ``use``."""
     use: list[float]
-    """Rates over exact rates, summed over the flows, of each phase."""
+    """Sum of the rates over the sum of the exact rates, of each phase."""
     settled_ms: list[float | None]
-    """Time from the change until 90% of the flows are within 10% to the end of the phase."""
+    """Time from each change until 90% of the flows are, and stay until the end of the phase, within 10% of their
+    rates."""
     queued_bytes: float
-    """Mean over the links' samples."""
+    """Mean queue length over the samples of all links, bytes."""
     overhead: float
-    """Bytes of headers' growth, acknowledgements and control messages over those of data."""
+    """Bytes of added headers, ACKs and control messages, over those of data."""
 
 
 def draw_flows(column: Column, seed: int, changes: int) -> list[dict[str, Any]]:
-    """Random flows between the halves of the hosts, of which some leave and as many come at each change."""
+    """Random flows from one half of the hosts to the other; at each change some stop, and as many start."""
     rng = Random(f"{column.name} {seed}")
     hosts = LEAVES * HOSTS
     flows = []
@@ -141,7 +142,7 @@ def draw_flows(column: Column, seed: int, changes: int) -> list[dict[str, Any]]:
         flow |= {"path": paths[0]} if column.paths == 1 else {"paths": paths}
         slope = 1e9 * rng.randint(1, 4)
         drawn = {
-            # No flow ends, and no utility changes much, within the run.
+            # Flows are so large that none ends, and no utility function changes much, within the run.
             "size": 10 ** rng.randint(10, 13) * rng.randint(1, 9),
             "deadline": f"{rng.randint(1, 20) * 2}s",
             "bandwidth_function": [[0, 0], [1, slope], [2, slope * rng.randint(1, 2)], [8, 4 * slope]],
@@ -160,7 +161,7 @@ def _path(src: int, dst: int, spine: int) -> list[str]:
 def _samples(
     column: Column, schemes: list[str], seed: int, settings: Mapping[str, Any]
 ) -> Iterator[tuple[str, Sample]]:
-    """One run of all ``schemes`` over the flows of a draw."""
+    """Results of one run of all ``schemes`` with a random set of flows."""
     import subak
 
     changes, phase_ms = settings["changes"], float(settings["phase_ms"])
@@ -188,7 +189,7 @@ def _scheme(name: str, column: Column) -> dict[str, Any]:
     given: dict[str, Any] = {"label": name}
     optimizer, slash, transport = name.partition("/")
     given |= {"optimizer": optimizer, "transport": transport} if slash else {"name": name}
-    # NUMFabric, section 6.2: half as fast below alpha 0.5.
+    # NUMFabric, section 6.2: slower by a factor of 2 for alpha below 0.5.
     return given | ({"params": {"time_scale": 2.0}} if name == "numfabric" and column.ranks else {})
 
 
@@ -203,7 +204,7 @@ def _step(flow: dict[str, Any], k: int, changes: int, phase_ms: float) -> dict[s
 
 
 def _exact(column: Column, flows: list[dict[str, Any]], share: float = 1.0) -> list[float]:
-    """The exact rates where data has ``share`` of each link."""
+    """The exact rates if data may use the fraction ``share`` of each link."""
     import subak
 
     plain = {key: value for key, value in NETWORK.items() if key != "controller_rate"}
@@ -213,7 +214,7 @@ def _exact(column: Column, flows: list[dict[str, Any]], share: float = 1.0) -> l
 
 
 def _rates(results: Any, scheme: str, flows: int) -> dict[int, list[float]]:
-    """Rate of each flow by sample: the sample's time over its interval."""
+    """Rate of each flow, bit/s, by the index of the sample."""
     rows = results.table("rate", ["scheme", "time_ns", "flow", "rate_bps"]).to_pylist()
     found: dict[int, list[float]] = {}
     for row in rows:
@@ -242,7 +243,7 @@ def _sample(
         factor = sum(got) / sum(want)
         use.append(factor)
         if "bandwidth_function" in column.keys:
-            # Their rates are not in proportion to the capacity.
+            # These policies' rates are not proportional to the capacity, so that they are solved for the used fraction.
             want = [bps / factor for bps in _exact(column, [flows[k] for k in some], factor)]
         errors += _errors(column, got, want, factor)
         settled.append(_settled_ms(column, samples, want, factor))
@@ -325,7 +326,7 @@ def _report(
 
 
 def draw(raw: RawResults) -> Figure:
-    """The heat map: the 95th percentile of the error of each scheme under each policy."""
+    """Heat map: the 95th percentile of the error of each scheme under each policy."""
     import numpy as np
     from matplotlib.colors import LogNorm
 

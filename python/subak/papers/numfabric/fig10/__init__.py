@@ -1,4 +1,4 @@
-"""Figure 10: two flows with bandwidth functions over three links; the capacity of the middle link grows."""
+"""Figure 10 of NUMFabric: two flows with bandwidth functions over three links, of which the middle one grows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _series(raw: RawResults, scheme: str) -> tuple[np.ndarray, dict[str, np.ndar
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Rates at the end of both halves, and the convergence time of the second half."""
+    """Rates of the flows before the capacity changes and at the end, and the convergence time after the change."""
     times, rates = _series(raw, "numfabric")
     _, goal = _series(raw, "ideal")
     halves = {"before": (times > CHANGE_MS - 2) & (times <= CHANGE_MS), "after": times > times[-1] - 2}
@@ -40,7 +40,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates over time; the exact ones are dotted."""
+    """Rates of the flows over time; exact rates are dotted."""
     figure, [plot] = figures.axes(width=5.6)
     times, rates = _series(raw, "numfabric")
     _, goal = _series(raw, "ideal")

@@ -1,4 +1,4 @@
-"""Figure 4a: convergence time to proportionally fair rates after 100 flows started or stopped."""
+"""Figure 4a of NUMFabric: convergence time to proportionally fair rates after 100 flows started or stopped."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SCHEMES = {"numfabric": "NUMFabric", "dgd": "DGD", "rcp-star": "RCP*"}
 
 
 def _times(raw: RawResults) -> dict[str, list[float]]:
-    # The first flows start together at 0, which is no change of 100 flows.
+    # The first flows start together at time 0, which does not count as a change of 100 flows.
     held = raw.simulated()
     times = {s: [1e6 * t for t in settle.times(held, s, after_ns=1)] for s in SCHEMES}
     return {s: of for s, of in times.items() if of}
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Median and 95th percentile of each scheme, and their ratios."""
+    """Median and 95th percentile of each scheme's convergence times, and ratios to NUMFabric's."""
     times = _times(raw)
     mine = times["numfabric"]
     others = [s for s in times if s != "numfabric"]
@@ -34,7 +34,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Distribution of the times."""
+    """Distribution of convergence times by scheme."""
     figure, plots = figures.axes(width=5.5)
     curves = {SCHEMES[s]: times for s, times in _times(raw).items()}
     settle.draw(plots[0], curves, "us until 95% of the flows are within 10% for 5 ms")

@@ -1,4 +1,4 @@
-"""Figures 4b and 4c: rate of one flow through several changes, under DCTCP and under NUMFabric."""
+"""Figures 4b and 4c of NUMFabric: rate of one flow through several changes, under DCTCP and under NUMFabric."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMES = {"dctcp": "DCTCP", "numfabric": "NUMFabric"}
 
 
 def _rates(raw: RawResults, scheme: str, run: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, and filtered and expected rates of the permanent flows, one column per flow."""
+    """Times, ns, and filtered and expected rates, bit/s, of the permanent flows, one column per flow."""
     columns = ["scheme", "seed", "flow", "time_ns", "rate_bps", "assigned_bps"]
     frame = raw.simulated(scheme).table("rate", columns).to_pandas()
     frame = frame[frame["seed"] == raw.plan.seed + run]
@@ -45,7 +45,7 @@ def _shown(raw: RawResults, run: int = 0) -> int:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Fraction of epochs in which the flow's rate converges, and the same over all flows."""
+    """Fraction of epochs in which the rate of the drawn flow converges, and the same over all flows."""
     found: dict[str, Value] = {}
     flows = [_shown(raw, run) for run in range(raw.plan.runs)]
     for scheme in SCHEMES:
@@ -59,7 +59,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Filtered and expected rate of the flow."""
+    """Filtered and expected rate of the drawn flow, under DCTCP and under NUMFabric."""
     figure, plots = figures.axes(columns=2, width=5.5)
     flow = _shown(raw)
     for plot, (scheme, name) in zip(plots, SCHEMES.items(), strict=True):

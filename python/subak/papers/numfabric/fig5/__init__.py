@@ -1,4 +1,4 @@
-"""Figure 5: deviation of flows' rates from the oracle's, by flow size."""
+"""Figure 5 of NUMFabric: deviation of flows' rates from the oracle's, by flow size."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 BDP_BYTES = 20_000
 """BDP, bytes: 10 Gb/s times 16 us."""
 EDGES = (0, 5, 10, 100, 1000, math.inf)
-"""Edges of the bins, in BDPs."""
+"""Edges of the bins of flow sizes, in BDPs."""
 WORKLOADS = {"search": "web search", "enterprise": "enterprise"}
 SCHEMES = {"numfabric": "NUMFabric", "dgd": "DGD", "rcp-star": "RCP*"}
 
 
 Bins = dict[str, list[np.ndarray]]
-"""By scheme and bin: (rate - ideal rate) / ideal rate of the measured flows; -1 if only the ideal finished the flow."""
+"""By scheme and bin: (rate - ideal rate) / ideal rate of the measured flows; -1 if only the ideal scheme finished a
+flow."""
 
 
 def _runs(raw: RawResults, workload: str) -> list[Bins]:
-    """The deviations, by run."""
+    """Deviations of rates from the ideal, by run."""
     columns = ["scheme", "seed", "flow", "size_bytes", "fct_ns", "measured"]
     frame = raw.simulated(workload).table("flow", columns).to_pandas()
     frame = frame[frame["measured"]].set_index(["seed", "flow"])
@@ -57,13 +58,13 @@ def _median(runs: Sequence[Bins], scheme: str, at: int) -> float:
 
 
 def _worst(runs: Sequence[Bins], scheme: str) -> float:
-    """For sizes beyond 5 BDP: NUMFabric's median farthest from 0, and the largest of the others."""
+    """Of the medians for sizes above 5 BDP: NUMFabric's that is farthest from 0, and the largest of another scheme."""
     medians = [m for m in (_median(runs, scheme, at) for at in range(1, len(EDGES) - 1)) if not math.isnan(m)]
     return max(medians, key=abs if scheme == "numfabric" else float)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Medians by bin, and the largest beyond 5 BDP; whole runs are resampled, since flows share a network."""
+    """Median deviations by bin, and the largest above 5 BDP; whole runs are resampled, since flows share a network."""
     found: dict[str, Value] = {}
     for workload in filter(raw.has, WORKLOADS):
         runs = _runs(raw, workload)
@@ -75,7 +76,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Boxes from the 25th to the 75th percentile with whiskers of 1.5 times that, one group per bin."""
+    """Deviations as boxes from the 25th to the 75th percentile, with whiskers of 1.5 times that, one group per bin."""
     figure, plots = figures.axes(columns=2, width=6)
     names = [f"{low}-{high}" if math.isfinite(high) else f"> {low}" for low, high in pairwise(EDGES)]
     for plot, (workload, title) in zip(plots, WORKLOADS.items(), strict=True):

@@ -1,4 +1,4 @@
-"""Figure 6: convergence times over NUMFabric's parameters and over alpha."""
+"""Figure 6 of NUMFabric: convergence times over NUMFabric's parameters and over alpha."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _times(raw: RawResults, spec: str, scheme: str, alpha: float | None = None) 
 
 
 def _median(times: Sequence[float]) -> float:
-    """Median over the changes that converged, as in the paper."""
+    """Median convergence time over the changes that converged, as in the paper."""
     return median(_finite(times))
 
 
@@ -48,12 +48,12 @@ def _told(times: Sequence[float]) -> Measured:
 
 
 def _over(times: Sequence[float], default: Sequence[float]) -> Measured:
-    """Ratio of two medians over the changes that converged, each with its own changes."""
+    """Ratio of two medians over the changes that converged; the two sides are not paired."""
     return stats.ratio(_finite(times), _finite(default), "median", "changes", paired=False)
 
 
 def _farthest(raw: RawResults) -> Measured:
-    """Largest change of the median, up or down, by eta and beta."""
+    """Largest change of the median convergence time, up or down, by the parameters eta and beta."""
     sides = [_finite(_of(raw, label)) for label in (*OTHERS, "default") if not label.startswith("ewma")]
     if not all(sides):
         return Measured(math.inf, count=0, of="changes")
@@ -68,7 +68,7 @@ def _farthest(raw: RawResults) -> Measured:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Medians over the changes that converged, fractions of these, and their ratios."""
+    """Medians of convergence times over the changes that converged, fractions of these, and ratios of the medians."""
     found: dict[str, Value] = {}
     if raw.has("parameters"):
         default = _of(raw, "default")
@@ -105,7 +105,10 @@ def _curve(plot: Axes, at: Sequence[float], times: Sequence[Sequence[float]], la
 
 
 def draw(raw: RawResults) -> Figure:
-    """Median times over the changes that converged; a percentage shows the fraction if not all did, a cross none."""
+    """Median convergence times over the changes that converged.
+
+    A percentage is the fraction that did, if not all; a cross is none.
+    """
     figure, plots = figures.axes(columns=3, width=4.2)
     for plot, values, title in ((plots[0], DT, "dt, us"), (plots[1], INTERVAL, "price update interval, us")):
         _curve(plot, list(values), [_of(raw, label) for label in values.values()], "NUMFabric")

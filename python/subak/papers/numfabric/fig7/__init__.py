@@ -1,4 +1,4 @@
-"""Figure 7: mean normalized FCTs of NUMFabric and pFabric by load."""
+"""Figure 7 of NUMFabric: mean normalized FCTs of NUMFabric and pFabric by load."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SCHEMES = ("numfabric", "pfabric")
 PARTS = {"all flows": (0, math.inf), "up to 100 KB": (0, 100_000), "above 1 MB": (1_000_000, math.inf)}
 CAPPED = "weights of at most 1.5 line rates"
 Means = dict[str, dict[float, float]]
-"""By scheme and load: mean of FCT over ideal FCT."""
+"""By scheme and load: mean slowdown (FCT over ideal FCT)."""
 
 
 def _runs(raw: RawResults) -> list[dict[str, Any]]:
-    """For each run: number of measured flows of each scheme and load, and the sum of their slowdowns, by part."""
+    """For each run and size class: number of measured flows of each scheme and load, and the sum of their slowdowns."""
     columns = ["kind", "scheme", "load", "seed", "size_bytes", "slowdown", "measured"]
     frame = raw.simulated().table("flow", columns).to_pandas()
     frame = frame[frame["measured"]]
@@ -46,7 +46,10 @@ def _ratios(runs: Sequence[dict[str, Any]], part: str) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """NUMFabric over pFabric at each load, over all flows and by size; whole runs are resampled."""
+    """Mean slowdown of NUMFabric over that of pFabric at each load, over all flows and by size.
+
+    Whole runs are resampled.
+    """
     runs = _runs(raw)
     loads = range(len(_ratios(runs, "all flows")))
 
@@ -68,7 +71,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Means by load, over all flows and over those up to 100 KB and above 1 MB; with capped weights dotted."""
+    """Mean slowdowns by load, over all flows and over those up to 100 KB and above 1 MB; with capped weights dotted."""
     figure, plots = figures.axes(columns=3, width=3.6)
     runs = _runs(raw)
     capped = _runs(raw.variants[CAPPED]) if CAPPED in raw.variants else None

@@ -1,4 +1,4 @@
-"""Figure 8: throughput and fairness of a permutation by the number of subflows, pooled and not."""
+"""Figure 8 of NUMFabric: throughput and fairness of a permutation by the number of subflows, pooled and not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 LINE_BPS = 10e9
 Rates = dict[tuple[str, bool, int], list[np.ndarray]]
-"""By scheme, whether subflows are separate flows, and their number: rates of the senders by seed, in line rates."""
+"""By scheme, whether subflows are separate flows, and number of subflows: rates of the senders by seed, in line
+rates."""
 
 
 def _rates(raw: RawResults) -> Rates:
@@ -54,7 +55,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         "throughput_8_apart": throughput("numfabric", True, 8),
         "jain_8": jain(False),
         "jain_8_apart": jain(True),
-        # The permutations are the same, so that they are compared in pairs.
+        # All variants run the same permutations, so that they are compared in pairs.
         "fairer": _over_seeds(
             [_jain(a) - _jain(b) for a, b in zip(*(rates["numfabric", k, 8] for k in (False, True)), strict=True)]
         ),

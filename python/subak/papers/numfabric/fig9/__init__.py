@@ -1,4 +1,4 @@
-"""Figure 9: the throughput of two flows with figure 2's bandwidth functions, by the capacity of their link."""
+"""Figure 9 of NUMFabric: rates of two flows with figure 2's bandwidth functions, by the capacity of their link."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rates = dict[str, dict[float, tuple[float, float]]]
 
 
 def expected(capacity: float) -> tuple[float, float]:
-    """Expected rates of figure 2: flow 1 alone up to 10 Gb/s, then 2 of 3 bits to flow 2 until it has 10 Gb/s."""
+    """Rates by figure 2, Gb/s: flow 1 alone up to 10 Gb/s, then 2 of 3 bits to flow 2 until it has 10 Gb/s."""
     second = min(max(capacity - 10, 0) * 2 / 3, 10)
     return capacity - second, second
 
@@ -34,10 +34,10 @@ def _distance(of: dict[float, tuple[float, float]]) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Largest deviations, and the rates at the two capacities that the paper names."""
+    """Largest deviations from the expected rates, and the rates at the two capacities that the paper names."""
     rates = _rates(raw)
     named = {f"at_{c:g}": list(pair) for c, pair in rates["numfabric"].items()}
-    # The fluid counts whole bytes.
+    # The fluid model rounds to whole bytes.
     return {"worst": _distance(rates["numfabric"]), "expected": round(_distance(rates["ideal"]), 4), **named}
 
 

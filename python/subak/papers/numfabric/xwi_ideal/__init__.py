@@ -1,4 +1,4 @@
-"""xWI over the ideal transport: exact weighted max-min in each step, on random networks."""
+"""NUMFabric's optimizer xWI over the ideal transport (exact weighted max-min in each step), on random networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIMINISHING = "a share of the new price that diminishes"
 
 
 def draw(raw: RawResults) -> Figure:
-    """Fraction of networks that stay within 1% by the number of steps, and the errors of the others."""
+    """Fraction of networks that stay within 1% of the optimum, by number of steps, and errors of the others."""
     figure, plots = figures.axes(columns=2, width=5.5)
     runs = raw.rows("runs")
     curves = {"": runs}

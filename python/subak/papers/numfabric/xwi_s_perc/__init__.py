@@ -1,4 +1,4 @@
-"""xWI over two transports: Swift, which is NUMFabric, and s-PERC."""
+"""NUMFabric's optimizer xWI over two transports: Swift, as in NUMFabric, and s-PERC."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _utilization(raw: RawResults, scheme: str) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Convergence times, utilization and queue lengths of both."""
+    """Convergence times, utilization and queue lengths of xWI over each transport."""
     found: dict[str, Value] = {}
     for scheme in SCHEMES:
         times = _times(raw, scheme)
@@ -46,7 +46,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Convergence times, utilization and queue lengths."""
+    """Distributions of convergence times and of queue lengths, and mean utilization, of both transports."""
     figure, plots = figures.axes(columns=3, width=4.2)
     settle.draw(plots[0], {SCHEMES[s]: _times(raw, s) for s in SCHEMES}, "us until 95% of the flows are within 10%")
     used = [stats.estimate(_utilization(raw, s), "mean", "runs").value for s in SCHEMES]

@@ -1,4 +1,4 @@
-"""Section 4.3.3: s-PERC* after control packets were lost."""
+"""Section 4.3.3 of the PERC thesis: s-PERC* after control packets were lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rounds after the last loss, and the bound."""
+    """Rounds from the last lost packet to convergence, and their bound."""
     figure, (plot,) = figures.axes(width=5.6)
     rows = raw.rows("drops")
     at = range(len(rows))

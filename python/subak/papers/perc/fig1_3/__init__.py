@@ -1,4 +1,4 @@
-"""Figure 1.3: flows A, B and C start one after the other."""
+"""Figure 1.3 of the PERC thesis: rates of flows A, B and C, which start one after the other."""
 
 from __future__ import annotations
 

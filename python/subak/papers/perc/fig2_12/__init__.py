@@ -1,4 +1,4 @@
-"""Figure 2.12: rates of four flows over a chain of three bottlenecks."""
+"""Figure 2.12 of the PERC thesis: rates of four flows over a chain of three bottlenecks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IDEAL_GBPS = {"A": 35, "B": 25, "C": 5, "D": 5}
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean convergence time of each scheme after D starts; the start times of D are resampled."""
+    """Mean convergence time of each scheme after flow D starts; the start times of D are resampled."""
     held = raw.simulated()
     us = {
         (s, c): [1e6 * t for t in settle.times(held, s, c, after_ns=CHANGE_NS)] for s in ("fair", "rcp") for c in (0, 1)
@@ -28,7 +28,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Assigned rates, from just before the first start of D."""
+    """Rates that the schemes assign, from just before the first start of flow D."""
     figure, plots = figures.axes(columns=2)
     frame = raw.simulated().table("rate").to_pandas()
     frame = frame[frame["workload.flows"] == frame["workload.flows"].iloc[0]]

@@ -1,4 +1,4 @@
-"""Figure 2.3: the updates of Fair, one by one."""
+"""Figure 2.3 of the PERC thesis: the updates of Fair, one by one."""
 
 from subak.papers.perc.traces import draw
 

@@ -1,4 +1,4 @@
-"""Figure 2.6: convergence times of Fair, Charny and RCP after a change by one flow."""
+"""Figure 2.6 of the PERC thesis: convergence times of Fair, Charny and RCP after a change by one flow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SCHEMES = ("fair", "charny", "rcp")
 
 
 def _rtts(raw: RawResults) -> dict[str, list[float]]:
-    # The first flows start together at 0, which is no change by one flow.
+    # The first flows start together at time 0, which does not count as a change by one flow.
     return {s: [t / RTT for t in settle.times(raw.simulated(), s, after_ns=1)] for s in SCHEMES}
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Median and 99th percentile of each scheme, and ratios after the same changes."""
+    """Median and 99th percentile of each scheme's convergence times, and ratios after the same changes."""
     rtts = _rtts(raw)
     found: dict[str, Value] = {"rcp_over_fair": settle.ratio(rtts["rcp"], rtts["fair"])}
     for slower, faster in (("charny", "fair"), ("rcp", "charny")):
@@ -31,7 +31,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Distribution of the times."""
+    """Distribution of convergence times by scheme."""
     figure, plots = figures.axes(width=5.5)
     settle.draw(plots[0], _rtts(raw), "RTTs of 12 us until within 10% for 10 RTTs")
     return figure

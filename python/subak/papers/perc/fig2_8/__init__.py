@@ -1,4 +1,4 @@
-"""Figure 2.8: FCTs on one link of 100 Gb/s with an RTT of 12 us."""
+"""Figure 2.8 of the PERC thesis: FCTs on one link of 100 Gb/s with an RTT of 12 us."""
 
 from subak.papers.perc.one_link import draw, measure
 

@@ -1,4 +1,4 @@
-"""Figure 3.2: the updates of n-PERC, one by one."""
+"""Figure 3.2 of the PERC thesis: the updates of n-PERC, one by one."""
 
 from subak.papers.perc.traces import draw
 

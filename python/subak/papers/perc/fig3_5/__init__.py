@@ -1,4 +1,4 @@
-"""Figure 3.5: rounds over random setups, and the setup on which n-PERC took longest."""
+"""Figure 3.5 of the PERC thesis: rounds to convergence on random setups, and the setup on which n-PERC took longest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rounds of both schemes on the same setups, and the links of the slowest setup over time."""
+    """Rounds of n-PERC and s-PERC on the same setups, and the links' fair shares in the slowest setup over time."""
     figure, plots = figures.axes(columns=3, width=4.9)
     rows = raw.rows("n-perc")
     for scheme, column in (("n-PERC", "n_perc_rounds"), ("s-PERC", "s_perc_rounds")):
@@ -34,7 +34,7 @@ def _series(plot: Axes, held: dict[str, Any]) -> None:
     top = max(link["ideal_gbps"] for link in links)
     for colour, link in zip(figures.COLOURS, links, strict=False):
         rounds, shares, max_e = zip(*link["points"], strict=True)
-        # Without bottlenecked flows there is no fair share: the thesis draws -1, here the line has a gap.
+        # A link without bottlenecked flows has no fair share: the thesis draws -1, this figure a gap.
         known = [share if share >= 0 else math.nan for share in shares]
         plot.plot(rounds, known, color=colour, linestyle="-", linewidth=1, label=f"link {link['link']}")
         if any(max_e):

@@ -1,4 +1,4 @@
-"""Figure 4.1: convergence of s-PERC* and RCP after 40% of the flows were replaced."""
+"""Figure 4.1 of the PERC thesis: convergence of s-PERC* and RCP after 40% of the flows were replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _rtts(raw: RawResults, scheme: str, goal: str) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Medians and their ratio, for each goal."""
+    """Median convergence times and their ratio, for each convergence criterion."""
     found: dict[str, Value] = {"s_perc_settled": settle.settled(_rtts(raw, "s-perc-star", "tight"))}
     for goal in GOALS:
         s_perc, rcp = (_rtts(raw, s, goal) for s in ("s-perc-star", "rcp"))
@@ -29,7 +29,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Distribution of the times, one plot per goal."""
+    """Distribution of convergence times, one plot per convergence criterion."""
     figure, plots = figures.axes(columns=2)
     for plot, (goal, told) in zip(plots, GOALS.items(), strict=True):
         settle.draw(plot, {s: _rtts(raw, s, goal) for s in ("s-perc-star", "rcp")}, "RTTs of 11.6 us")

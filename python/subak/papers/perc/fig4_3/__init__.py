@@ -1,4 +1,4 @@
-"""Figure 4.3: FCTs of RCP, s-PERC*, pFabric and an ideal allocation."""
+"""Figure 4.3 of the PERC thesis: FCTs of RCP, s-PERC*, pFabric and an ideal allocation."""
 
 from subak.papers.perc.datacenter import draw, measure
 

@@ -1,4 +1,4 @@
-"""Figure 4.5: s-PERC* whose links divide by look-up tables."""
+"""Figure 4.5 of the PERC thesis: convergence of s-PERC* whose links divide by look-up tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Fraction of runs that converge within each threshold, and the time in RTTs, one line per table."""
+    """Fraction of runs that converge within each threshold, and times in RTTs, one line per size of the tables."""
     figure, plots = figures.axes(columns=2, width=5)
     rows = raw.rows("convergence")
     for k, kb in enumerate(dict.fromkeys(row["table_kb"] for row in rows)):

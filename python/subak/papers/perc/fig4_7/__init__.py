@@ -1,4 +1,4 @@
-"""Figure 4.7: rates of two flows under s-PERC, DCTCP and TCP."""
+"""Figure 4.7 of the PERC thesis: rates of two flows under s-PERC, DCTCP and TCP."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ KEYS = {"s_perc": "s-perc", "dctcp": "dctcp", "reno": "reno"}
 
 
 def _ms(raw: RawResults, scheme: str) -> dict[str, float]:
-    """Time from the second flow's start until both rates have converged, ms, by the time between the starts."""
+    """By interval between the starts: time from the second flow's start until both rates have converged, ms."""
     rows = raw.simulated().table("convergence").to_pylist()
     mine = [r for r in rows if r["scheme"] == scheme and r["flows"] == 2]
     return {r["workload.interval"]: r["convergence_ns"] * 1e-6 if r["converged"] else math.inf for r in mine}
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Means over the times between the starts, which are resampled, and ratios at the same times."""
+    """Mean convergence times over the times between the starts, which are resampled, and ratios at the same times."""
     ms = {s: list(_ms(raw, s).values()) for s in SCHEMES}
     found: dict[str, Value] = {key: stats.estimate(ms[s], "mean", "starts") for key, s in KEYS.items()}
     found["dctcp_over"] = stats.ratio(ms["dctcp"], ms["s-perc"], "mean", "starts", paired=True)
@@ -31,7 +31,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Received rates in the run in which TCP takes longest, one plot per scheme, and their convergence."""
+    """Received rates in the run in which TCP takes longest to converge, one plot per scheme, and their convergence."""
     figure, plots = figures.axes(rows=3, height=2.2, width=6)
     frame = raw.simulated().table("rate").to_pandas()
     times = _ms(raw, "reno")

@@ -1,4 +1,4 @@
-"""Figure 6.10: a case in which every greedy solver is worse than the exact one on RMT."""
+"""Figure 6.10 of the PERC thesis: a case in which every greedy solver is worse than the exact one on RMT."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """The placements as maps."""
+    """The placements by FFL and CP-SAT as maps of stages and blocks."""
     return toys.draw(raw, "fig6.10", "toy-rmt", ["ffl", "cp-sat"])

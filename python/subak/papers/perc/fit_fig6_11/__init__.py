@@ -1,4 +1,4 @@
-"""Figure 6.11: a case in which MCF fails on FlexPipe and the exact solver succeeds."""
+"""Figure 6.11 of the PERC thesis: the heuristic "most constrained first" (MCF) fails where the solver does not."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """The placements as maps."""
+    """The placement by CP-SAT as a map of stages and blocks."""
     return toys.draw(raw, "fig6.11", "toy-flexpipe-release", ["cp-sat"])

@@ -1,4 +1,4 @@
-"""Figure 6.12: FFL-16 and the exact solver on L2L3-Complex."""
+"""Figure 6.12 of the PERC thesis: placements of the program L2L3-Complex by FFL-16 and by the exact solver."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """Both placements as maps of stages and blocks."""
+    """The placements by FFL-16 and by the exact solver as maps of stages and blocks."""
     return pairs.draw(raw, "l2l3-complex", ["ffl16", "exact"])

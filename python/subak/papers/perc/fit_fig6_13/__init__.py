@@ -1,4 +1,4 @@
-"""Figure 6.13: FFLS and FFL on L2L3-Mtag."""
+"""Figure 6.13 of the PERC thesis: placements of the program L2L3-Mtag by FFLS and by FFL."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """Both placements as maps of stages and blocks."""
+    """The placements by FFLS and by FFL as maps of stages and blocks."""
     return pairs.draw(raw, "l2l3-mtag", ["ffls", "ffl"])

@@ -1,4 +1,4 @@
-"""Figure 6.8: several tables share blocks, row by row."""
+"""Figure 6.8 of the PERC thesis: several tables share memory blocks, row by row."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """The placements as maps."""
+    """The placements by MCF and CP-SAT as maps of stages and blocks."""
     return toys.draw(raw, "fig6.8", "toy-flexpipe-release", ["mcf", "cp-sat"])

@@ -1,4 +1,4 @@
-"""Figure 6.9: two metrics, of which one misleads the greedy solver."""
+"""Figure 6.9 of the PERC thesis: two metrics of the greedy solver, of which one leads to a bad placement."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["draw", "run"]
 
 
 def draw(raw: RawResults) -> Figure:
-    """The placements as maps."""
+    """The placements by FFL, FFLS and CP-SAT as maps of stages and blocks."""
     return toys.draw(raw, "fig6.9", "toy-rmt", ["ffl", "ffls", "cp-sat"])

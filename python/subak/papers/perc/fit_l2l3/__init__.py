@@ -1,4 +1,4 @@
-"""Figures 6.3 and 6.4: the dependency graph of an L2/L3 program."""
+"""Figures 6.3 and 6.4 of the PERC thesis: the dependency graph of an L2/L3 program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLACES = {
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """Figure 6.4: the dependencies of the L2/L3 program, as far as the text gives them."""
+    """Compares the derived dependencies of the L2/L3 program with figure 6.4, as far as the thesis states them."""
     program = program_file.load("l2l3")
     kinds = {(d.before, d.after): d.kind for d in program.dependencies}
     rows = [[d.before, d.after, d.kind, ", ".join(d.fields)] for d in program.dependencies]
@@ -43,7 +43,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def draw(raw: RawResults) -> Figure:
-    """The graph: one arrow per dependency, coloured by kind."""
+    """The dependency graph: one arrow per dependency, coloured by kind."""
     figure, plots = figures.axes(width=7.5, height=3)
     for row in raw.rows("dependencies"):
         colour = colours.KINDS[row["kind"]]

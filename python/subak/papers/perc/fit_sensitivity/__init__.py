@@ -1,4 +1,4 @@
-"""Section 6.7.3: omitted constraints, and doubled resources."""
+"""Section 6.7.3 of the PERC thesis: placements with omitted constraints or doubled resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELAXED = ("tables", "fields", "action crossbar", "crossbar")
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """Section 6.7.3: L2L3-Complex with omitted constraints or doubled resources."""
+    """Places L2L3-Complex with omitted constraints or doubled resources."""
     program, rmt = program_file.load("l2l3-complex", "rmt"), switch_file.load("rmt")
     cases: dict[str, tuple[Program, Switch, tuple[str, ...]]] = {
         "baseline": (program, rmt, ()),
@@ -49,7 +49,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def draw(raw: RawResults) -> Figure:
-    """Stages, and the time of the proof."""
+    """Number of stages of each case, and time of the optimality proof, s."""
     rows = [row for row in raw.rows("cases") if row["objective"] == "stages"]
     figure, plots = figures.axes(columns=2, width=5.2, height=3.6)
     places = range(len(rows))

@@ -1,4 +1,4 @@
-"""s-PERC's switch in P4, compared with the Rust scheme update by update."""
+"""s-PERC's switch program in P4, compared with the Rust scheme update by update."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """Algorithm 6 in P4 compared with the Rust scheme, and its tables with the thesis' (section 4.2.1)."""
+    """Compares algorithm 6 in P4 with the Rust scheme, and the size of its tables with the thesis (section 4.2.1)."""
     found = sperc.compare(settings["updates"], seed, lambda done, every: progress(done, every, done / every))
     answer = fit(program_file.load("s-perc"), switch_file.load("rmt"), "stages", workers=workers())
     values = {**found["counted"], **found["memory"]}
@@ -32,6 +32,6 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def draw(raw: RawResults) -> Figure:
-    """Placement of the program's tables in RMT."""
+    """Placement of the tables of s-PERC's program in the switch RMT."""
     placement = raw.rows("placement cp-sat")
     return pictures.maps(program_file.load("s-perc"), switch_file.load("rmt"), {"cp-sat": placement})

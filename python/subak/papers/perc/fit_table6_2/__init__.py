@@ -1,4 +1,4 @@
-"""Table 6.2: dependencies of the benchmark programs."""
+"""Table 6.2 of the PERC thesis: dependencies of the benchmark programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """Table 6.2: dependencies of the benchmark programs, all and without implied ones."""
+    """Counts dependencies of the benchmark programs, all and without redundant ones."""
     named = [(n, "rmt") for n in ("l2l3-complex", "l2l3-simple", "l2l3-mtag", "l3dc")]
     named += [("l2l3-simple", "flexpipe"), ("l2l3-mtag", "flexpipe")]
     rows, values = [], {}
@@ -37,7 +37,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
 
 
 def draw(raw: RawResults) -> Figure:
-    """Dependencies by kind, all and without implied ones."""
+    """Dependencies by kind, all and without redundant ones."""
     figure, plots = figures.axes(width=7.5, height=3.6)
     rows = raw.rows("counts")
     bottoms = [[0.0] * len(rows), [0.0] * len(rows)]

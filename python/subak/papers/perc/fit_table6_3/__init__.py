@@ -1,4 +1,4 @@
-"""Table 6.3: two programs with scaled table sizes on FlexPipe."""
+"""Table 6.3 of the PERC thesis: two programs with scaled table sizes on FlexPipe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """Table 6.3: scaled variants of the two programs on FlexPipe, by greedy solvers and CP-SAT, on both models."""
+    """Places scaled variants of two programs on FlexPipe by greedy solvers and CP-SAT, on both models of the switch."""
     bases = {"simple": program_file.load("l2l3-simple", "flexpipe"), "mtag": mtag_11()}
     rows: list[list[Any]] = []
     values: dict[str, Any] = {"missed": 0, "undecided": 0}
@@ -34,7 +34,7 @@ def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -
             for k in range(settings["variants"][key]):
                 program = sized(base, low, high, random)
                 greedy = [s for s in ("ffd", "ffl", "ffls", "mcf") if fit(program, switch, "blocks", s).fits]
-                # Blocks are not minimized for a variant that fits.
+                # If a greedy solver places the variant, only feasibility counts: blocks are not minimized further.
                 seconds = 1.0 if greedy else settings["seconds"]
                 answer = fit(program, switch, "blocks", time_limit=seconds, workers=workers())
                 fits["mcf"] += "mcf" in greedy
@@ -61,7 +61,7 @@ def sized(program: Program, low: float, high: float, random: Random) -> Program:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Which solver places which variant, one plot per model of the switch."""
+    """Solvers that place each variant, one plot per model of the switch."""
     models = list(dict.fromkeys(row["model"] for row in raw.rows("variants")))
     figure, plots = figures.axes(len(models), width=8, height=2.6)
     for plot, model in zip(plots, models, strict=False):

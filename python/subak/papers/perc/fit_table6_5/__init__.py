@@ -1,4 +1,4 @@
-"""Table 6.5: the other three programs on RMT."""
+"""Table 6.5 of the PERC thesis: placements of the other three programs on RMT by all solvers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 
 def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
-    """The programs by the greedy solvers and, for each objective, by CP-SAT; greedy results with the published ones."""
+    """Places the programs by the greedy solvers and, for each objective, by CP-SAT.
+
+    Compares greedy results with the thesis.
+    """
     return solvers.run(settings, solvers.published(Path(__file__).parent), progress)
 
 
 def draw(raw: RawResults) -> Figure:
-    """Stages, latency and power of each solver, relative to the release; CP-SAT's bound as a line."""
+    """Stages, latency and power of each solver, relative to the thesis' released code; CP-SAT's bound as a line."""
     rows = [row for row in raw.rows("solvers") if "equation" not in row["solver"]]
     return pictures.bars(rows, ["l2l3-simple", "l2l3-mtag", "l3dc"])

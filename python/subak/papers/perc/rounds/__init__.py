@@ -1,4 +1,4 @@
-"""The abstract's practical evaluation: Fair against s-PERC over random routing matrices."""
+"""The evaluation in the abstract of the PERC thesis: rounds of Fair and of s-PERC over random routing matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """The histogram of the ratio, and its quantiles by path length."""
+    """Histogram of the rounds of s-PERC over those of Fair, and quantiles by path length."""
     figure, plots = figures.axes(columns=2, width=5)
     bins = [(low, count) for low, count in raw.report["series"]["ratio"]["points"]]
     used = [low for low, count in bins if count]

@@ -1,4 +1,4 @@
-"""Table 4.2: convergence of incasts and of a chain of two, in simulation."""
+"""Table 4.2 of the PERC thesis: convergence times of incasts and of flows over a chain of two links, in simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SENDERS = (2, 3, 10)
 CHANGE_NS = 200_000_000
-"""First start time of the chain's change, ns."""
+"""Earliest time of the change of the flows on the chain, ns."""
 STABLE_NS = 1_000_000_000
 FILTER_MS = 20
 """Time constant of the filter of rates along the chain, ms; rates are sampled every millisecond."""
@@ -26,14 +26,14 @@ def _incast(raw: RawResults, scheme: str) -> dict[int, list[float]]:
     rows = held.table("convergence").to_pylist()
     found: dict[int, list[float]] = {}
     for n in SENDERS:
-        # Each start is a change; only the last one of a trial counts.
+        # Each start is a change; only the start of the last flow of a trial counts.
         mine = [r for r in rows if r["scheme"] == scheme and r["workload.senders"] == n and r["flows"] == n]
         found[n] = [r["convergence_ns"] * 1e-6 if r["converged"] else math.inf for r in mine]
     return found
 
 
 def _own_rates(raw: RawResults, scheme: str) -> list[float]:
-    """For each time of the change, ms until every smoothed rate stays near its own average for 50 ms.
+    """Convergence time for each time of the change, ms: until each smoothed rate stays near its average for 50 ms.
 
     The average is over the run's last second. TCP converges to rates of its own along the chain, far from max-min.
     """
@@ -56,7 +56,7 @@ def _own_rate(frame: Any) -> float:
 
 
 def _least_ratio(slow: dict[int, list[float]], fast: dict[int, list[float]]) -> Measured:
-    """Smallest ratio of the means over the numbers of flows; a run without convergence has an infinite mean."""
+    """Smallest ratio of the mean times over the numbers of flows; a run without convergence has an infinite mean."""
     mean, _ = stats.statistic_of("mean")
     sides = [of[n] for n in SENDERS if slow[n] for of in (slow, fast)]
 
@@ -67,7 +67,7 @@ def _least_ratio(slow: dict[int, list[float]], fast: dict[int, list[float]]) -> 
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean times over the times between the starts, which are resampled, and their ratios."""
+    """Mean convergence times over the times between the starts, which are resampled, and their ratios."""
     found: dict[str, Value] = {}
     if raw.has("s-perc") and raw.has("tcp"):
         times = {s: _incast(raw, s) for s in ("s-perc", "dctcp", "reno")}
@@ -83,7 +83,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Times by the number of flows; runs without convergence are at the top."""
+    """Convergence times by the number of flows; runs without convergence are at the top."""
     figure, plots = figures.axes(width=5.5)
     for k, scheme in enumerate(("s-perc", "dctcp", "reno")):
         for n, values in _incast(raw, scheme).items():

@@ -1,4 +1,4 @@
-"""Table 5.1: convergence of s-PERC* and RCP in a wide-area network."""
+"""Table 5.1 of the PERC thesis: convergence of s-PERC* and RCP in a wide-area network."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from subak.results import Results
 
 RTT = 76e-3
-"""Mean RTT over the flows from the thesis, s."""
+"""Mean RTT over the flows, s, from the thesis."""
 GOALS = ("80% within 30%", "95% within 20%", "99% within 10%")
 
 
 def _s_perc(raw: RawResults) -> list[list[list[float]]]:
-    """By speed, slow first, and by goal: convergence time of each run, RTTs."""
+    """For slow and for fast links, by convergence criterion: convergence time of each run, RTTs."""
     held = raw.simulated("s-perc")
     rates = held.manifest["spec"]["network"]["rate"]
     return [_rtts(held, "s-perc-star", {"network.rate": rate}) for rate in rates]
@@ -37,7 +37,7 @@ def _rtts(held: Results, scheme: str, axes: dict[str, object]) -> list[list[floa
 
 
 def _settled(runs: list[list[float]]) -> list[list[float]]:
-    # Over the runs that converged, as in the thesis' table.
+    # Only runs that converged, as in the thesis' table.
     return [[t for t in times if math.isfinite(t)] for times in runs]
 
 
@@ -46,7 +46,10 @@ def _means(runs: list[list[float]]) -> list[Value]:
 
 
 def _extreme(slow: list[list[float]], fast: list[list[float]], pick: Callable[..., stats.Array]) -> Measured:
-    """Smallest or largest of the three ratios of means over the runs that converged, which are resampled together."""
+    """Smallest or largest ratio of the mean convergence times, over the three criteria, of the runs that converged.
+
+    The ratios' runs are resampled together.
+    """
     mean, _ = stats.statistic_of("mean")
     sides = [side for pair in zip(_settled(slow), _settled(fast), strict=True) for side in pair]
     if not all(sides):
@@ -61,7 +64,7 @@ def _extreme(slow: list[list[float]], fast: list[list[float]], pick: Callable[..
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean convergence time by goal and speed, RTTs."""
+    """Mean convergence time by convergence criterion and speed of the links, RTTs."""
     found: dict[str, Value] = {}
     slow, fast = _s_perc(raw) if raw.has("s-perc") else ([], [])
     if slow:
@@ -79,7 +82,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Bars by goal; no bar if no run converged."""
+    """Mean convergence times by criterion; no bar if no run converged."""
     figure, plots = figures.axes(width=6)
     bars = [f"{scheme}, {links}" for scheme in ("s-PERC*", "RCP") for links in ("slower links", "faster links")]
     for k, (label, times) in enumerate(zip(bars, _s_perc(raw) + _rcp(raw), strict=True)):

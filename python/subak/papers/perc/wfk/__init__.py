@@ -1,4 +1,4 @@
-"""Figures 2.4 and 3.6 to 3.8: the iterations of WF1, WF2 and water-filling, and their precedence graphs."""
+"""Figures 2.4 and 3.6 to 3.8 of the PERC thesis: iterations and precedence graphs of WF1, WF2, water-filling."""
 
 from __future__ import annotations
 

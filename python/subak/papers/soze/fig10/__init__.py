@@ -1,4 +1,4 @@
-"""Figure 10: three senders, one receiver, weights by size."""
+"""Figure 10 of Soze: FCTs of three senders to one receiver, with weights by flow size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPREADS: dict[str, Callable[[Random], float]] = {
 def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
     """A spec in which each sender is a job of successive transfers.
 
-    ``together``: the k-th of all senders start at once.
+    With the setting ``together``, the k-th transfers of all senders start at the same time.
     """
     each, small = settings["each"], settings.get("smaller", 1)
     sizes = [[round(SPREADS[settings["sizes"]](rng) / small) for _ in range(each)] for _ in range(SENDERS)]
@@ -36,7 +36,7 @@ def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
     for sender in range(SENDERS):
         flows: list[dict[str, Any]] = []
         for k, size in enumerate(sizes[sender]):
-            # Three of the largest flows take less than 7 s.
+            # Starts are 8 s apart, since three of the largest flows take less than 7 s.
             wait = {"start": f"{8 * k}s"} if together else {"after": [f"f{k - 1}"]} if k else {}
             flows.append({"id": f"f{k}", "src": f"h{sender}", "dst": "h3", "size": size, **wait})
         jobs.append({"id": f"sender{sender}", "flows": flows})
@@ -63,7 +63,7 @@ def _times(spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, A
 
 
 def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int, int, float], None]) -> dict[str, Any]:
-    """Runs with new random sizes, each under both weights."""
+    """Runs with random sizes, new in each run, under equal weights and under weights by size."""
     faster, table, unfinished, worst = [], [], 0, 0.0
     sums: tuple[list[float], list[float]] = ([], [])
     for k in range(runs):
@@ -95,7 +95,7 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
 
 
 def draw(raw: RawResults) -> Figure:
-    """Distribution of FCTs, and each flow's ratio by its size."""
+    """Distribution of FCTs, and each flow's ratio of FCTs by its size."""
     figure, plots = figures.axes(columns=2)
     rows = raw.rows("flows")
     figures.cdf(plots[0], [row["even_s"] for row in rows], "even")

@@ -1,4 +1,4 @@
-"""Figure 11: the queries of TPC-H under equal weights, and under weights by the longest distance to the end."""
+"""Figure 11 of Soze: times of TPC-H queries under equal weights, and under weights by the longest path to the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONE_PATH = ("q1", "q6")
 
 
 def _jobs(raw: RawResults, spec: str = "fluid", scheme: str = "ideal") -> Any:
-    """One row per query and placement: times under both policies, and critical path, ns."""
+    """One row per query and random placement of tasks: times under both policies, and critical path, ns."""
     columns = ["seed", "scheme", "flow_id", "workload.policy", "fct_ns", "ideal_fct_ns"]
     frame = raw.simulated(spec).table("job", columns).to_pandas()
     frame = frame[frame["scheme"] == scheme]
@@ -25,7 +25,7 @@ def _jobs(raw: RawResults, spec: str = "fluid", scheme: str = "ideal") -> Any:
 
 
 def _apart(raw: RawResults, scheme: str) -> float:
-    """Largest difference of a query's ratio, longest-distance over even, between packets and the fluid."""
+    """Largest difference between packet level and fluid of a query's time relative to that under even weights."""
     columns = ["scheme", "seed", "flow_id", "workload.policy", "fct_ns"]
     frame = raw.simulated("packets").table("job", columns).to_pandas()
     wide = frame.pivot(index=["seed", "flow_id", "scheme"], columns="workload.policy", values="fct_ns")
@@ -41,7 +41,7 @@ def _mean_and_best(raw: RawResults, scheme: str) -> tuple[Value, Value]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Ratios to the times under equal weights. A query whose tasks are all on one host does not count."""
+    """Query times relative to those under equal weights. A query whose tasks are all on one host does not count."""
     jobs = _jobs(raw)
     by_run = jobs.groupby("seed")[["ratio", "bound"]].mean()
     chains = jobs[jobs["flow_id"].isin(ONE_PATH)]["ratio"].dropna()
@@ -63,7 +63,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Time of each query relative to equal weights, mean over placements, and the bound."""
+    """Time of each query relative to equal weights, mean over placements, and the bound by the critical path."""
     figure, (plot,) = figures.axes(width=7)
     means = _jobs(raw).groupby("flow_id")[["ratio", "bound"]].mean()
     means = means.loc[[f"q{k}" for k in range(1, 23)]]

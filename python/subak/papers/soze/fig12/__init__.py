@@ -1,4 +1,4 @@
-"""Figures 12 and 13: three flows that start and stop in steps, under Soze and TIMELY."""
+"""Figures 12 and 13 of Soze: three flows that start and stop in steps, under Soze and TIMELY."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Utilization, convergence times and queue lengths over runs whose starts differ by microseconds."""
+    """Utilization, convergence times and queue lengths, over runs whose flows start a few microseconds apart."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -67,7 +67,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Received rates, and the queue before the receiver."""
+    """Received rates, and the length of the queue before the receiver."""
     figure, plots = figures.axes(rows=2, columns=3, width=4, height=2.4)
     for k, scheme in enumerate(SCHEMES):
         times, rates = series.rates_gbps(raw, scheme, "rate_bps")

@@ -1,4 +1,4 @@
-"""Figure 13: RTTs of one to three flows, under Soze and TIMELY."""
+"""Figure 13 of Soze: RTTs of one to three flows, under Soze and TIMELY."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCHEMES = ("soze", "soze-virtual", "timely")
 STEP_NS, LAST_NS = 20_000_000, 15_000_000
 FLOWS = (1, 2, 3, 2, 1)
-"""Number of flows in each step."""
+"""Number of running flows in each step."""
 SENDERS, LAST = ("h0->switch0", "h1->switch0", "h2->switch0"), "switch0->h3"
 RATE_GBPS, IDLE_US = 25, 8.71
 
@@ -25,7 +25,7 @@ def _ran(raw: RawResults) -> list[str]:
 
 
 def _rtt_us(raw: RawResults, scheme: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and the largest RTT of the flows, us."""
+    """Times, ns, and the largest of the flows' RTTs, us."""
     frame = raw.simulated("").table("queue", ["scheme", "seed", "link", "time_ns", "queued_bytes"]).to_pandas()
     mine = frame[(frame["scheme"] == scheme) & (frame["seed"] == seed)].pivot(
         index="time_ns", columns="link", values="queued_bytes"
@@ -35,7 +35,7 @@ def _rtt_us(raw: RawResults, scheme: str, seed: int) -> tuple[np.ndarray, np.nda
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean RTT by the number of flows, and the tail, over runs whose starts differ by microseconds."""
+    """Mean RTT by number of flows, and the tail of RTTs, over runs whose flows start a few microseconds apart."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -63,7 +63,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """RTTs over time."""
+    """Largest RTT of the flows over time, one plot per scheme."""
     figure, plots = figures.axes(columns=3, width=4)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
         times, rtts = _rtt_us(raw, scheme, raw.plan.seed)

@@ -1,4 +1,4 @@
-"""Figure 14: four flows that start and stop in steps at one receiver, under Soze and HPCC."""
+"""Figure 14 of Soze: four flows that start and stop in steps at one receiver, under Soze and HPCC."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ STEP_NS, AFTER_NS, EVERY_NS = 10_000_000, 1_000_000, 100_000
 
 
 def _settled(times: np.ndarray) -> np.ndarray:
-    """Whether an interval lies in one step, after its first millisecond."""
+    """For each interval of 100 us, whether it is inside a step and after the step's first millisecond."""
     since = (times - EVERY_NS) % STEP_NS
     return (since >= AFTER_NS) & (since < STEP_NS - EVERY_NS)
 
 
 def _swing(times: np.ndarray, rates: np.ndarray) -> float:
-    """Deviation of rates from the mean of all flows over the step, so that common oscillations count too."""
+    """Deviation of rates from the mean of all flows over the step; common oscillations count too."""
     squares: list[np.ndarray] = []
     steps = np.floor((times - EVERY_NS) / STEP_NS)
     for step in np.unique(steps):
@@ -35,7 +35,7 @@ def _swing(times: np.ndarray, rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Deviation from the fair share, and utilization, over runs whose starts differ by microseconds."""
+    """Deviation from the fair share, and utilization, over runs whose flows start a few microseconds apart."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -60,7 +60,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received in intervals of 100 us."""
+    """Received rates of the flows, in intervals of 100 us."""
     figure, plots = figures.axes(columns=3, width=4)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
         times, rates = series.rates_gbps(raw, scheme, "rate_bps")

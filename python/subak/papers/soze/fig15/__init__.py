@@ -1,4 +1,4 @@
-"""Figures 15 and 16: slowdowns of Google's RPCs under Soze, HPCC and DCQCN at 40 and 80% load."""
+"""Figures 15 and 16 of Soze: slowdowns of Google's RPCs under Soze, HPCC and DCQCN at 40 and 80% load."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 SCHEMES = ("soze", "soze-virtual", "hpcc", "dcqcn")
 PAYLOAD_BYTES = 1000
 SHORT = 1000
-"""Largest size in figure 16 for which Soze gains most, packets."""
+"""Largest flow size, packets, of the flows of figure 16 that gain most under Soze."""
 BINS = (1, 10, 100, 1000, 10_000, 1_000_000)
-"""Upper edges of the bins, packets."""
+"""Upper edges of the bins of flow sizes, packets."""
 Flows = dict[tuple[str, float], Any]
-"""By scheme and load: packets and slowdowns, one row per measured flow."""
+"""By scheme and load: sizes in packets and slowdowns, one row per measured flow."""
 
 
 def _runs(raw: RawResults) -> list[Flows]:
@@ -55,7 +55,7 @@ def _over(runs: Sequence[Flows], scheme: str, rival: str, load: float, q: float,
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Quantiles of slowdowns, and Soze's relative to the baselines'; runs are resampled."""
+    """Median and 99th percentile of slowdowns, and Soze's relative to the baselines'; whole runs are resampled."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     for load in _loads(runs):
@@ -82,7 +82,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """99th percentile of slowdowns by packets at each load, and the distribution of all."""
+    """99th percentile of slowdowns by flow size at each load, and the distribution of all slowdowns."""
     runs = _runs(raw)
     loads = _loads(runs)
     figure, plots = figures.axes(rows=2, columns=len(loads), width=5)

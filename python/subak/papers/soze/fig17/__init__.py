@@ -1,4 +1,4 @@
-"""Figure 17: rates of six flows over two switches while one flow's weight grows."""
+"""Figure 17 of Soze: rates of six flows over two switches while one flow's weight grows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 STEP_NS, LAST_NS = 10_000_000, 5_000_000
 RTT_NS = 30_000
-"""RTT of the paper, with its queues: "0.3 milliseconds, which is around 10 RTTs" (section 5.3.4)."""
+"""RTT in the paper, with queueing, ns: section 5.3.4 has "0.3 milliseconds, which is around 10 RTTs"."""
 AVERAGE_NS = 160_000
 """Averaging time of rates, ns: ten base RTTs."""
 SHARES = {"soze": 1.0, "soze-virtual": 0.98, "wrr": 1.0}
-"""Fraction of a link that each scheme aims at."""
+"""Fraction of a link that each scheme allocates."""
 
 
 def _exact_gbps(weight: float) -> np.ndarray:
@@ -32,7 +32,7 @@ def _steps(times: np.ndarray) -> int:
 
 
 def _off(raw: RawResults, scheme: str, seed: int) -> tuple[float, float, float]:
-    """Largest error of a flow over all steps, sum of rates over the exact sum, and flow 1's last rate."""
+    """Largest error of a flow's rate over all steps, sum of rates over the exact sum, and flow 1's last rate."""
     times, rates = series.rates_gbps(raw, scheme, "rate_bps", seed)
     worst, used, last = 0.0, [], 0.0
     for step in range(_steps(times)):
@@ -46,7 +46,7 @@ def _off(raw: RawResults, scheme: str, seed: int) -> tuple[float, float, float]:
 
 
 def _settled_rtts(raw: RawResults, scheme: str, seed: int) -> list[float | None]:
-    """RTTs from each change until subsequent averages are near the final rate; ``None`` without convergence."""
+    """RTTs from each change until the following averages are near the final rate; ``None`` without convergence."""
     times, rates = series.rates_gbps(raw, scheme, "assigned_bps", seed)
     every = times[1] - times[0]
     over = max(1, round(AVERAGE_NS / every))
@@ -67,7 +67,7 @@ def _settled_rtts(raw: RawResults, scheme: str, seed: int) -> list[float | None]
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Errors, utilization and convergence times in RTTs, over runs whose starts differ by microseconds."""
+    """Errors, utilization and convergence times in RTTs, over runs whose flows start a few microseconds apart."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 

@@ -1,4 +1,4 @@
-"""Figures 18b to 18d: two flows, one of which gets more weight or more connections in steps."""
+"""Figures 18b to 18d of Soze: two flows, one of which gets more weight or more connections in steps."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 RUNS = {"weights": ("soze", "soze-virtual"), "connections": ("soze", "soze-virtual", "hpcc")}
 STEP_NS = {"weights": 2_000_000, "connections": 5_000_000}
 SHARE = {"soze": 1.0, "soze-virtual": 0.98, "hpcc": 0.95}
-"""Fraction of a link that each scheme aims at."""
+"""Fraction of a link that each scheme allocates."""
 WEIGHTS = (1.0, 1.05, 1.155, 1.386, 1.9404, 3.49272)
-"""Weights of flow 0 in the first run."""
+"""Weights of flow 0 in successive steps of the run with weights."""
 RTT_NS = 4_200
 """Base RTT, ns."""
 LATE = 0.5
-"""Evaluated fraction at the end of a step: rates have the first half to converge."""
+"""Fraction at the end of a step that is evaluated: rates converge before."""
 
 
 def _rates(raw: RawResults, run: str, scheme: str, column: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +37,7 @@ def _rates(raw: RawResults, run: str, scheme: str, column: str, seed: int) -> tu
 
 
 def _aims(run: str, step: int) -> np.ndarray:
-    """Target shares of the two flows."""
+    """Target fractions of the link of the two flows."""
     weight = WEIGHTS[step] if run == "weights" else step + 1.0
     return np.array([weight, 1.0]) / (weight + 1)
 
@@ -60,7 +60,7 @@ def _rtt_ns(raw: RawResults, run: str, scheme: str, seed: int) -> float:
 
 
 def _settled(raw: RawResults, run: str, scheme: str, seed: int) -> list[float | None]:
-    """RTTs from each change until subsequent averages over ten base RTTs stay within 3% to the step's end."""
+    """RTTs from each change until averages over ten base RTTs stay within 3% of the final rate to the step's end."""
     times, rates = _rates(raw, run, scheme, "assigned_bps", seed)
     rtt_ns = _rtt_ns(raw, run, scheme, seed)
     every = times[1] - times[0]
@@ -78,7 +78,7 @@ def _settled(raw: RawResults, run: str, scheme: str, seed: int) -> list[float | 
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Deviations from the target shares, oscillations, and RTTs, over runs with slightly different starts."""
+    """Deviations from the target shares, oscillations, and RTTs, over runs with slightly shifted starts."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 

@@ -1,4 +1,4 @@
-"""Figure 18a: differences between the ends of a coflow's flows."""
+"""Figure 18a of Soze: differences between the ends of a coflow's flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 19: convergence times by network size and by number of flows, and the time of water-filling."""
+"""Figure 19 of Soze: convergence times by network size and by number of flows, and the time of water-filling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Convergence times in packets and as a fluid, and times of water-filling."""
+    """Convergence times at packet level and of the fluid model, and computing times of water-filling."""
     figure, plots = figures.axes(columns=2, width=4.8)
     rows = raw.rows("scale")
     for plot, by, label in ((plots[0], "ports", "hosts"), (plots[1], "flows", "flows")):

@@ -1,4 +1,4 @@
-"""Figure 2: four flows on one switch converge to their weighted shares, and the queue to its target."""
+"""Figure 2 of Soze: four flows on one switch converge to their weighted shares, and the queue to its target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARES = {"soze": 1.0, "soze-virtual": 0.98}
-"""Fraction of a link that each scheme aims at."""
+"""Fraction of a link that each scheme allocates."""
 LINK = "switch0->h4"
 RATE_GBPS = 100.0
 WEIGHTS = np.array([1.0, 2.0, 3.0, 4.0])
@@ -32,7 +32,7 @@ def _p_us(raw: RawResults) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Errors, oscillations and queue lengths of the last millisecond, over runs with slightly different starts."""
+    """Errors, oscillations and queue lengths of the last millisecond, over runs with slightly shifted starts."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -40,7 +40,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
     values: dict[str, float | str] = {}
     for scheme in _ran(raw):
         times, rates = series.rates_gbps(raw, scheme, "assigned_bps", seed)
-        # The last sample is left out, since the run has ended by then.
+        # Without the last sample, since the run has ended by then.
         late = rates[(times > times[-1] - LAST_NS) & (times < times[-1])]
         want = SHARES[scheme] * RATE_GBPS * WEIGHTS / WEIGHTS.sum()
         mean = late.mean(axis=0)
@@ -56,7 +56,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates, and the queue before the receiver."""
+    """Rates of the flows, and the length of the queue before the receiver."""
     ran = _ran(raw)
     figure, plots = figures.axes(rows=2, columns=len(ran), width=5, height=2.4)
     for k, scheme in enumerate(ran):

@@ -1,4 +1,4 @@
-"""Figure 3: three flows over two links, and the link that determines the signal of the flow over both."""
+"""Figure 3 of Soze: three flows over two links, and the link that determines the signal of the flow over both."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARES = {"soze": 1.0, "soze-virtual": 0.98}
-"""Fraction of a link that each scheme aims at."""
+"""Fraction of a link that each scheme allocates."""
 FLOWS = ("blue", "red", "yellow")
 STEP_NS, LAST_NS = 5_000_000, 1_000_000
 WEIGHTS = (np.array([3.0, 2.0, 1.0]), np.array([3.0, 2.0, 4.0]))
 EXACT = (np.array([60.0, 40.0, 60.0]), np.array([200 / 3, 100 / 3, 200 / 3]))
 BOTTLENECK = ("s0->s1", "s1->s2")
-"""Bottleneck of the red flow, before and after the change."""
+"""Bottleneck of the flow over both links (red in the figure), before and after the change of weights."""
 
 
 def _ran(raw: RawResults) -> list[str]:
@@ -32,7 +32,7 @@ def _late(times: np.ndarray, step: int) -> np.ndarray:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Rates of the last millisecond of each part, and rates/weights, over runs with slightly different starts."""
+    """Last rates before and after the change, and their ratios to the weights, over runs with shifted starts."""
     return series.over_runs(raw, lambda seed: _measure(raw, seed))
 
 
@@ -47,7 +47,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
             values[f"{part} rates"] = ", ".join(f"{x:.2f}" for x in mean)
             values[f"{part} off"] = round(100 * float(np.abs(mean / (share * EXACT[step]) - 1).max()), 3)
             blue, red, yellow = mean / WEIGHTS[step]
-            # The blue flow's signal is the first link's, the yellow flow's the second's: they share no other link.
+            # Blue has the signal of the first link, yellow that of the second: the two flows share no link.
             own, other = (blue, yellow) if step == 0 else (yellow, blue)
             values[f"{part} same"] = round(100 * float(abs(red / own - 1)), 3)
             values[f"{part} other"] = round(float(other / red), 3)
@@ -61,7 +61,7 @@ def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates, and the exact ones."""
+    """Rates of the flows over time, and the exact rates."""
     figure, plots = figures.axes(columns=2, width=5)
     for plot, (scheme, share) in zip(plots, SHARES.items(), strict=True):
         times, rates = series.rates_gbps(raw, scheme, "assigned_bps")

@@ -1,4 +1,4 @@
-"""Figure 6: a job under equal weights, and with its critical path first."""
+"""Figure 6 of Soze: rates of a job under equal weights, and under weights that favour its critical path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICIES = ("even", "critical-path")
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Job completion times. Nothing is drawn at random."""
+    """Times until the job completes. Nothing in these runs is random."""
     even, critical = (seconds(raw, "fluid", "job", policy) for policy in POLICIES)
     times = [seconds(raw, "full", "job", policy, "soze") for policy in POLICIES]
     first = [weights(raw, "full", "critical-path", f"job/{flow}", "soze")[1][0] for flow in ("f1", "f4")]
@@ -32,7 +32,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the four transfers under both policies."""
+    """Rates of the four transfers under equal weights, and with the critical path first."""
     figure, plots = figures.axes(columns=2, width=4.2)
     spec, scheme = "full", "soze"
     for plot, policy in zip(plots, POLICIES, strict=True):

@@ -1,4 +1,4 @@
-"""Figure 7: a straggler of a coflow under equal weights, and with weights by progress."""
+"""Figure 7 of Soze: a coflow's slowest transfer (straggler) under equal weights, and under weights by progress."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def _behind(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> float:
-    """End of f2 over end of f1; both start at the same time."""
+    """FCT of transfer f2 over that of f1; both start at the same time."""
     first, second = (seconds(raw, spec, f"shuffle/{flow}", policy, scheme, "flow") for flow in ("f1", "f2"))
     return round(second / first, 4)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Ends of the two transfers. Nothing is drawn at random."""
+    """Ratios of the FCTs of the two transfers. Nothing in these runs is random."""
     full: dict[str, Value] = {
         "even": _behind(raw, "full", "even", "soze"),
         "straggler": _behind(raw, "full", "straggler", "soze"),
@@ -32,7 +32,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates under both policies, and the weights."""
+    """Rates under equal weights and under weights by progress, and those weights."""
     figure, plots = figures.axes(columns=3, width=3.6)
     spec, scheme = "full", "soze"
     for plot, policy in zip(plots, ("even", "straggler"), strict=False):

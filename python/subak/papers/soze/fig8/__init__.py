@@ -1,4 +1,4 @@
-"""Figure 8: two jobs over one bottleneck, under equal weights and with constant sums."""
+"""Figure 8 of Soze: two jobs over one bottleneck, under equal weights and under weights with a constant sum per job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOBS = {"job1": ("f1", "f2"), "job2": ("f3", "f4")}
 
 
 def _together(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> tuple[np.ndarray, np.ndarray]:
-    """Times, and the rate of each job, one column each."""
+    """Times, s, and the rate of each job, Gb/s, one column each."""
     of = rates(raw, spec, policy, scheme)
     at = max((times for times, _ in of.values()), key=len)
     both = np.zeros((len(at), len(JOBS)))
@@ -36,7 +36,7 @@ def _off_percent(raw: RawResults, spec: str, scheme: str) -> float:
 
 
 def _small_off_percent(raw: RawResults) -> float:
-    """Deviation of shares in packets, averaged over 10 samples, percent."""
+    """Largest deviation of a job's fraction of the link from one half, in packets, over 10 samples, percent."""
     at, both = _together(raw, "packets", "constant-sum", "soze-virtual")
     end = min(seconds(raw, "packets", job, "constant-sum", "soze-virtual") for job in JOBS)
     mine = both[(at > 0.01) & (at < end)]
@@ -45,7 +45,7 @@ def _small_off_percent(raw: RawResults) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Job completion times and shares. Nothing is drawn at random."""
+    """Times until the jobs complete, and deviations of their rates. Nothing in these runs is random."""
     even, constant = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
     times = [seconds(raw, "full", "job2", policy, "soze") for policy in POLICIES]
     full: dict[str, Value] = {
@@ -65,7 +65,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the flows under both policies, and of the jobs."""
+    """Rates of the flows under equal weights and with constant sums, and rates of the jobs."""
     figure, plots = figures.axes(columns=3, width=3.6)
     spec, scheme = "full", "soze"
     for plot, policy in zip(plots, POLICIES, strict=False):

@@ -1,4 +1,4 @@
-"""Figure 9: two jobs under equal weights, and with transfers that reduce their weight if they can wait."""
+"""Figure 9 of Soze: two jobs under equal weights, and under weights that transfers reduce if they can wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICIES = ("even", "altruistic")
 
 
 def _share_percent(raw: RawResults) -> float:
-    """Share of f2 in the total rate of f2 and f3 from 5 s to 15 s, percent."""
+    """Rate of f2 as a percentage of the sum of f2 and f3, from 5 s to 15 s."""
     of = rates(raw, "full", "altruistic", "soze")
     means = []
     for name in ("job1/f2", "job2/f3"):
@@ -24,7 +24,7 @@ def _share_percent(raw: RawResults) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Job completion times. Nothing is drawn at random."""
+    """Times until the jobs complete. Nothing in these runs is random."""
     even, altruistic = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
     first = [seconds(raw, "fluid", "job1", policy) for policy in POLICIES]
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]
@@ -46,7 +46,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates of the four transfers."""
+    """Rates of the four transfers over time, one plot per policy."""
     figure, plots = figures.axes(columns=3, width=3.6)
     whole, optimal, scheme = "full", "full-optimal", "soze"
     runs = [(whole, "even", "even"), (optimal, "even", "f2 after f3"), (whole, "altruistic", "altruistic")]

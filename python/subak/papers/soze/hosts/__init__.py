@@ -1,4 +1,4 @@
-"""Soze on real hosts: shares over one link and two, a bottleneck that moves, and a flow that starts later."""
+"""Soze on real hosts: weighted shares over one and two links, a bottleneck that moves, and a flow that starts later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARES = {"soze": 1.0, "soze-virtual": 0.98}
-"""Fraction of a link that each scheme aims at."""
+"""Fraction of a link that each scheme allocates."""
 OFF = 0.15
 USED = 0.9
 MS = 1_000_000
@@ -27,7 +27,7 @@ LINKS_MBPS: dict[str, list[tuple[list[int], float]]] = {
     "two": [([0, 1], 100), ([0, 2], 100)],
     "moves": [([0, 1], 100)],
 }
-"""Flows and rate of each link that is saturated in every phase, Mb/s."""
+"""Links that are saturated in every phase: flows over the link, and its rate, Mb/s."""
 JOINS_NS, BAND, OVER = 2000 * MS, 0.15, 5
 
 
@@ -53,7 +53,7 @@ def _phases(times: np.ndarray, rates: np.ndarray, count: int) -> list[np.ndarray
 
 
 def _holds(spec: str, scheme: str, phases: list[np.ndarray]) -> bool:
-    """Whether every rate is near its goal, and the links are utilized."""
+    """Whether every rate is near its goal, and the saturated links are utilized."""
     share = SHARES[scheme]
     near = all(
         np.abs(mean / (share * np.array(goal)) - 1).max() <= OFF
@@ -78,7 +78,7 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Runs that meet the goals, ratios, utilization of links, and convergence time of a new flow."""
+    """Runs that meet the goals (percent), ratios of rates, utilization, and convergence time after a new flow."""
     values: dict[str, Value] = {}
     for scheme in SHARES:
         for spec, goals in GOALS_MBPS.items():

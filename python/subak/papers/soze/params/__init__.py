@@ -1,4 +1,4 @@
-"""Parameters m and p: where the loop converges with feedback delay, and in packets."""
+"""Soze's parameters m and p: values for which its control loop converges with feedback delay, and at packet level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNALS = {
 
 
 def draw(raw: RawResults) -> Figure:
-    """Fraction of networks that converge, by p."""
+    """Fraction of networks for which Soze converges, by the parameter p."""
     figure, plots = figures.axes(columns=4, width=3.4)
     rows = raw.rows("packets")
     for plot, signal in zip(plots, SIGNALS, strict=True):

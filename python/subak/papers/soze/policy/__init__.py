@@ -1,4 +1,4 @@
-"""Random logs with planted offenders, and the applications that the checker reports."""
+"""Random logs with planted offenders (applications over their budget), and what the policy checker reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PORTS = range(65536)
 
 
 class _Log:
-    """Log of one application within its budget."""
+    """A random log of one application, within its weight budget."""
 
     def __init__(self, rng: Random, number: int) -> None:
         self.rng, self.name = rng, f"application{number}"
@@ -39,7 +39,7 @@ class _Log:
         return self.budget - sum(self.weights.values())
 
     def step(self) -> None:
-        """A random event: a flow starts, ends, changes its weight within the budget, or passes weight to another."""
+        """A random event: a flow starts, ends, changes its weight, or transfers weight to another flow."""
         rng = self.rng
         self.now_ns += rng.randrange(2 * GRACE_NS, 50 * GRACE_NS)
         flows = list(self.weights)
@@ -64,7 +64,7 @@ class _Log:
             self.set(taker, self.weights[taker] + moved, late_ns if first == "giver" else 0)
 
     def offend(self) -> None:
-        """Adds a flow beyond the budget, for the grace time or longer."""
+        """Adds a flow whose weight exceeds the budget, for the grace time or longer."""
         rng = self.rng
         self.now_ns += 3 * GRACE_NS
         over = self.budget * rng.choice([0.001, 0.05, 1.0, rng.uniform(0.001, 3)])
@@ -75,7 +75,7 @@ class _Log:
 
 
 def _one(rng: Random, stranger: bool) -> tuple[set[str], set[str], int, int]:
-    """Planted and reported offenders, number of compliant applications, and the rows."""
+    """Names of planted and of reported offenders, number of compliant applications, and number of rows."""
     logs = [_Log(rng, number) for number in range(rng.randint(2, 20))]
     planted = {log.name for log in logs if rng.random() < 1 / 3}
     for log in logs:
@@ -97,7 +97,7 @@ def _one(rng: Random, stranger: bool) -> tuple[set[str], set[str], int, int]:
 
 
 def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int, int, float], None]) -> dict[str, Any]:
-    """Checks random logs."""
+    """Runs the checker on random logs."""
     found, tried, accused, planted_all, followed, rows_all = 0, 0, 0, 0, 0, 0
     table = []
     for k in range(runs):
@@ -122,7 +122,7 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
 
 
 def draw(raw: RawResults) -> Figure:
-    """Offenders found by offenders planted, one point per log."""
+    """Number of found offenders by number of planted offenders, one point per log."""
     figure, (plot,) = figures.axes(width=4.6)
     rows = raw.rows("logs")
     plot.scatter([row["planted"] for row in rows], [row["found"] for row in rows], s=14)

@@ -1,4 +1,4 @@
-"""Random networks in packets: convergence times, and errors of the others."""
+"""Soze on random networks at packet level: convergence times, and errors of networks that do not converge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEVER = 500
 
 
 def draw(raw: RawResults) -> Figure:
-    """Fraction of networks that have converged by time in RTTs, and the largest error of a flow."""
+    """Fraction of networks that have converged by time in RTTs, and the largest error of a flow's rate."""
     figure, plots = figures.axes(columns=2, width=5)
     rows = raw.rows("networks")
     for hops, style in (("one hop", "-"), ("several hops", "--")):

@@ -1,4 +1,4 @@
-"""xWI over three transports: soze-virtual, Swift (which is NUMFabric) and s-PERC."""
+"""NUMFabric's optimizer xWI over three transports: soze-virtual, Swift (as in NUMFabric) and s-PERC."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SCHEMES = {"xwi-soze": "over Soze", "numfabric": "over Swift", "xwi-s-perc": "over s-PERC"}
 CRITERION = {"xwi-soze": 2, "numfabric": 0, "xwi-s-perc": 2}
-"""Index of the convergence criterion for half of the flows; the next one is for 95%."""
+"""Index of the convergence criterion for half of the flows; the next index is for 95% of them."""
 
 
 def _ran(raw: RawResults) -> list[str]:
@@ -36,7 +36,7 @@ def _queues(raw: RawResults, scheme: str) -> list[float]:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Convergence times, errors and queue lengths of each."""
+    """Convergence times, errors and queue lengths of xWI over each transport."""
     found: dict[str, Value] = {}
     for scheme in _ran(raw):
         half, most = _times(raw, scheme), _times(raw, scheme, 1)

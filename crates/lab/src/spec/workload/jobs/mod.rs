@@ -31,12 +31,12 @@ pub struct Jobs {
     background: usize,
 }
 
-/// Source of a job's weights.
+/// Policy that sets the weights of a job's transfers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WeightSource {
-    /// A policy of the registry.
+    /// A built-in policy.
     Known(policies::Choice),
-    /// A callable that the caller registered under this name.
+    /// A function that the caller registered under this name.
     Callable(String),
 }
 
@@ -58,7 +58,7 @@ struct Transfer {
     ends: [TransferEnd; 2],
     size_bytes: u64,
     start_ns: Ns,
-    /// Dependencies, by number: transfers come first, then tasks.
+    /// Indices of the transfers and tasks that must end first. Transfers are counted first, then tasks.
     after: Vec<usize>,
 }
 
@@ -80,21 +80,21 @@ enum TransferEnd {
 /// A job whose tasks are placed on hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// Name.
+    /// Name of the job.
     pub id: String,
     /// Start time, ns.
     pub start_ns: Ns,
-    /// Source of its weights.
+    /// Policy that sets the weights of the job's transfers.
     pub who: WeightSource,
-    /// Upper bound on the sum of the weights of its running transfers.
+    /// Upper bound on the sum of the weights of the job's running transfers.
     pub budget: Option<f64>,
-    /// Interval between samples of its progress, ns.
+    /// Interval between samples of the job's progress, ns.
     pub every_ns: Option<Ns>,
-    /// Its transfers and tasks. A transfer within a host becomes a computation of duration 0.
+    /// Transfers and tasks of the job. A transfer within a host becomes a computation of duration 0.
     pub job: Job,
     /// Names of the transfers and tasks.
     pub names: Vec<String>,
-    /// Flow of each transfer that crosses the network.
+    /// Flow of each transfer that crosses the network; `None` for other transfers and for tasks.
     pub flows: Vec<Option<FlowId>>,
 }
 
@@ -106,7 +106,7 @@ impl Jobs {
         })
     }
 
-    /// The jobs with their tasks placed on hosts, at random by `seed` where the spec names no host.
+    /// The jobs with their tasks placed on hosts. A task without a host in the spec is placed at random by `seed`.
     pub(super) fn placed(
         &self,
         topology: &Topology,
@@ -174,7 +174,7 @@ impl Workload for Jobs {
         builder.flows = self.all(builder).map_err(|e| e.below("workload"))?.1;
         let hosts = builder.hosts.clone();
         for (h, &src) in hosts.iter().enumerate() {
-            // As many background flows end at a host as start there.
+            // Each host is the destination of as many background flows as it sends.
             for k in 0..self.background {
                 builder.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
             }
@@ -183,11 +183,11 @@ impl Workload for Jobs {
     }
 }
 
-/// The caller's policies for weights of jobs, by the name in the spec. Each is a function that creates the policy of
-/// a job.
+/// Weight policies of the caller, by their names in the spec. Each entry is a function that creates the policy of
+/// one job.
 pub type Policies = BTreeMap<String, Box<dyn Fn(&Placed) -> Box<dyn WeightPolicy> + Send + Sync>>;
 
-/// Error for a policy that the caller does not have.
+/// Error for a policy of the spec that the caller did not supply.
 pub(crate) fn no_callable(name: &str) -> InputError {
     let what = format!("the policy \"{name}\" is a callable that was not given");
     let hint = format!("run it from Python: subak.run(spec, out, policies={{\"{name}\": function}})");

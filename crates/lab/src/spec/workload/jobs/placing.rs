@@ -1,4 +1,4 @@
-//! Placement of a job's tasks on hosts, and its transfers as flows.
+//! Places a job's tasks on hosts, and plans its transfers as flows.
 
 use super::{Described, Placed, Task, Transfer, TransferEnd};
 use crate::spec::workload::{FlowBuilder, Planned, host};
@@ -13,7 +13,8 @@ impl Described {
     fn hosts(&self, k: u64, builder: &FlowBuilder) -> Result<Vec<NodeId>, InputError> {
         let mut stream = Stream::new(mix(builder.seed ^ mix(k)), "placement");
         let place = |task: &Task| {
-            // Drawn for every task, so that naming a host does not change the hosts of other tasks.
+            // A random host is drawn for every task, so that an explicit host of one task does not change the
+            // hosts of others.
             let drawn = builder.hosts[stream.below(builder.hosts.len())];
             task.host.as_ref().map_or(Ok(drawn), |name| host(builder.topology, name))
         };

@@ -1,4 +1,4 @@
-//! Reading of the jobs of a spec.
+//! Reads the jobs of a spec.
 
 use super::{Described, Jobs, Task, Transfer, TransferEnd, WeightSource};
 use crate::spec::section::{Section, each, text};
@@ -10,26 +10,41 @@ use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::{InputError, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
 
-/// Largest number of parts of a task: a transfer between two tasks has the square of it.
+/// Largest number of parts of a task. A transfer between two tasks has the square of this number of flows.
 const MOST_PARTS: u64 = 64;
 
 const POLICY: Key =
     Key::open("policy", ValueType::Other("policy", policy_schema), "even", "policy that sets the weights");
-const EVERY: Key = Key::open("every", ValueType::Time, "only when a flow ends", "sampling interval of its progress");
+const EVERY: Key = Key::open(
+    "every",
+    ValueType::Time,
+    "only when a flow ends",
+    "time between two calls of the policy while flows run",
+);
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(
         "jobs",
         ValueType::Either(&[ValueType::Word(&["tpch"]), ValueType::List(&ValueType::Table(JOB))]),
-        "the jobs, or the name of a set of jobs: \"tpch\"",
+        "list of jobs, or the name of a set: \"tpch\"",
     ),
     POLICY,
     EVERY,
     Key::new("spacing", ValueType::Time, "0", "time between the starts of two jobs"),
-    Key::new("compute", ValueType::Number(Low::From(0.0), 1e9), "1", "factor of the times of tasks"),
-    Key::open("size", ValueType::Size, "its own", "bytes of every transfer"),
-    Key::new("width", ValueType::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
-    Key::new("background", ValueType::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
+    Key::new(
+        "compute",
+        ValueType::Number(Low::From(0.0), 1e9),
+        "1",
+        "factor by which the times of tasks are multiplied",
+    ),
+    Key::open("size", ValueType::Size, "its own", "size of every transfer, in place of its own"),
+    Key::new("width", ValueType::Whole(1, MOST_PARTS), "1", "number of parallel parts that every task is split into"),
+    Key::new(
+        "background",
+        ValueType::Whole(0, MOST_PARTS),
+        "0",
+        "number of endless background flows that each host sends, outside of any job",
+    ),
 ];
 
 const JOB: &[Key] = &[
@@ -40,39 +55,39 @@ const JOB: &[Key] = &[
         "budget",
         ValueType::Number(Low::Above(0.0), 1e12),
         "none",
-        "limit of the sum of its running transfers' weights",
+        "maximum sum of the weights of the job's running transfers",
     ),
     EVERY,
     Key::required("flows", ValueType::List(&ValueType::Table(FLOW)), "the job's flows"),
-    Key::open("tasks", ValueType::List(&ValueType::Table(TASK)), "none", "its computations"),
+    Key::open("tasks", ValueType::List(&ValueType::Table(TASK)), "none", "the job's computations"),
 ];
 
 const AFTER: Key = Key::open(
     "after",
     ValueType::List(&ValueType::Text),
     "none",
-    "names of flows and tasks that must end before it starts",
+    "names of flows and tasks that must end before this starts",
 );
 
 const FLOW: &[Key] = &[
-    Key::required("id", ValueType::Text, "a name of its own"),
+    Key::required("id", ValueType::Text, "name, unique within the job"),
     Key::required("src", ValueType::Text, "a host, or a task of the job"),
     Key::required("dst", ValueType::Text, "a host, or a task of the job"),
-    Key::required("size", ValueType::Size, "its bytes, such as \"10MB\""),
-    Key::new("start", ValueType::Time, "0", "delay of its start after its dependencies"),
+    Key::required("size", ValueType::Size, "bytes to send, such as \"10MB\""),
+    Key::new("start", ValueType::Time, "0", "delay after its dependencies have ended"),
     AFTER,
 ];
 
 const TASK: &[Key] = &[
-    Key::required("id", ValueType::Text, "a name of its own"),
-    Key::open("host", ValueType::Text, "drawn at random", "where it runs"),
+    Key::required("id", ValueType::Text, "name, unique within the job"),
+    Key::open("host", ValueType::Text, "drawn at random", "host that runs the task"),
     Key::new("time", ValueType::Time, "0", "duration of the computation"),
     AFTER,
 ];
 
 const CALLABLE: &[Key] = &[Key::required("callable", ValueType::Text, "the name of a callable of the run")];
 
-/// JSON Schema of a policy: a policy of the registry, by name or with parameters, or a callable.
+/// JSON Schema of a policy: a built-in policy, by name or with parameters, or a function of the caller.
 fn policy_schema() -> Value {
     let kind = |about: &policies::About| {
         let mut schema = table(about.params);
@@ -85,13 +100,13 @@ fn policy_schema() -> Value {
     json!({"anyOf": some})
 }
 
-/// Values that apply to all jobs.
+/// Values in the section that apply to all jobs.
 struct Common {
     who: WeightSource,
     every_ns: Option<Ns>,
     compute: f64,
     spacing_ns: Ns,
-    /// Size of every transfer, bytes; overrides the sizes of the jobs.
+    /// Size of every transfer, bytes, which overrides the sizes in the jobs.
     size_bytes: Option<u64>,
     /// Number of parts into which every task is split.
     width: usize,
@@ -183,7 +198,7 @@ fn described(value: &Value, common: &Common, number: u64) -> Result<Described, I
     section.all(job)
 }
 
-/// A name that is valid in `job/flow`.
+/// Reads a name: not empty and without "/", since flows are named `job/flow`.
 fn name(value: &Value) -> Result<String, InputError> {
     match text(value)? {
         "" => Err(InputError::new("", "the name is empty", "give it a letter or more")),
@@ -194,7 +209,7 @@ fn name(value: &Value) -> Result<String, InputError> {
     }
 }
 
-/// A transfer or a task, with unresolved names.
+/// A transfer or a task as written: other transfers, tasks and hosts are names.
 struct Raw {
     id: String,
     after: Vec<String>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use subak_core::{FlowId, IdVec, Ns};
 use subak_jobs::{Job, Work};
 
-/// Start condition of a transfer: a delay after the end of each flow, and a smallest delay after the start of the
+/// Start condition of a transfer: delay after the end of each flow, ns, and smallest delay after the start of the
 /// job.
 #[derive(Debug, Clone, Default)]
 struct Wait {
@@ -41,7 +41,8 @@ impl Described {
         after
     }
 
-    /// Sets the dependencies of each flow, including delays of tasks in between. `numbers` has the flows' numbers.
+    /// Sets the dependencies of each flow, including delays of tasks in between. `numbers`: flow of each transfer,
+    /// `None` for tasks.
     pub(super) fn wait(&self, job: &Job, numbers: &[Option<FlowId>], flows: &mut IdVec<FlowId, Planned>) {
         let mut waits: Vec<Wait> = vec![Wait::default(); job.pieces().len()];
         for &i in job.order() {
