@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from subak.scheme import FairCodel, Fifo, Hop, Priority, Rank, Recovery, Scheme, Sink, Source, Stfq
     from subak.simulation import Simulation
     from subak.sockets import set_weight
+    from subak.soze import soze_margin
     from subak.structures import Structure
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "schema",
     "set_weight",
     "solve",
+    "soze_margin",
     "structure",
     "upgrades",
 ]
@@ -82,6 +84,7 @@ _HOMES = {
     "schema": "schemas",
     "set_weight": "sockets",
     "run": "runs",
+    "soze_margin": "soze",
     "upgrades": "doubling",
     **dict.fromkeys(
         ("FairCodel", "Fifo", "Hop", "Priority", "Rank", "Recovery", "Scheme", "Sink", "Source", "Stfq"), "scheme"

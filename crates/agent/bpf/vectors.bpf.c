@@ -11,6 +11,8 @@ struct trial {
 	s64 log2_weight;
 	u64 dt_ns;
 	u64 rtt_ns;
+	/* The RTT before, from which a window is kept. */
+	u64 from_ns;
 	u32 delay_ns;
 	u32 number;
 	/* Outputs. */
@@ -37,13 +39,17 @@ static long try_one(u32 number, void *unused)
 	u32 zero = 0;
 	struct trials *held = bpf_map_lookup_elem(&trials, &zero);
 	struct trial *trial;
+	s64 rate;
 	u64 rtts;
 
 	if (!held || number >= BATCH)
 		return 1;
 	trial = &held->each[number];
 	rtts = rtts_of(trial->dt_ns, trial->rtt_ns);
-	trial->next = next_rate(&held->law, trial->log2_rate, trial->log2_weight, trial->delay_ns, rtts);
+	rate = trial->log2_rate;
+	if (held->law.window)
+		rate = keep_window(rate, trial->from_ns, trial->rtt_ns);
+	trial->next = next_rate(&held->law, rate, trial->log2_weight, trial->delay_ns, rtts);
 	trial->bounded = bound_rate(&held->law, trial->next, trial->log2_weight, trial->rtt_ns);
 	trial->bps = exp2_of(trial->bounded);
 	trial->log2_rtt = log2_of(trial->rtt_ns);

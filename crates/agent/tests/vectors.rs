@@ -8,10 +8,10 @@ use subak_schemes::soze::{
     FixedSozeRate, Floor, Heard, Limits, Often, SenderRate, SenderState, SozeArithmetic, SozeLaw, Virtual, fixed,
 };
 
-/// Inputs per setting; the four settings together have a million.
-const TRIALS: usize = 250_000;
+/// Inputs per setting; the five settings together have a million.
+const TRIALS: usize = 200_000;
 
-fn laws() -> [SozeLaw; 4] {
+fn laws() -> [SozeLaw; 5] {
     let exact = SozeLaw { arithmetic: SozeArithmetic::Fixed, ..Virtual::STANDARD.law };
     let paper = SozeLaw {
         alpha_bps: 100e9,
@@ -27,7 +27,8 @@ fn laws() -> [SozeLaw; 4] {
         ..exact
     };
     let slow = SozeLaw { alpha_bps: 100e6, beta_bps: 6.25e6, p_ns: 8e6, k_ns: 1e6, m: 0.78, ..paper };
-    [exact, paper, slow, SozeLaw { p_ns: 40e6, ..exact }]
+    let window = SozeLaw { state: SenderState::Window, k_ns: 3e3, start_weights: 10.0, ..paper };
+    [exact, paper, slow, SozeLaw { p_ns: 40e6, ..exact }, window]
 }
 
 #[test]
@@ -39,12 +40,13 @@ fn a_million_updates_are_those_of_the_simulator() {
             panic!("it is in integers")
         };
         let settings = fixed.settings();
+        assert_eq!(settings.window, law.state == SenderState::Window);
         let mut trials: Vec<TestVector> = (0..TRIALS).map(|_| trial(&mut random)).collect();
         if let Err(why) = answer(&settings, &mut trials) {
             panic!("the kernel cannot be asked: {why}");
         }
         for (i, trial) in trials.iter().enumerate() {
-            let expected = expected(fixed, trial, limits);
+            let expected = expected(fixed, settings.window, trial, limits);
             assert_eq!((trial.bounded, trial.bps, trial.log2_rtt), expected, "{law:?}, input {i}: {trial:?}");
         }
     }
@@ -64,6 +66,10 @@ fn trial(random: &mut Pcg64Mcg) -> TestVector {
             let bits = below(31);
             (below(1 << 31) >> bits) + 1
         },
+        from_ns: {
+            let bits = below(31);
+            (below(1 << 31) >> bits) + 1
+        },
         delay_ns: {
             let bits = below(32);
             (below(1 << 32) >> bits) as u32
@@ -72,9 +78,12 @@ fn trial(random: &mut Pcg64Mcg) -> TestVector {
     }
 }
 
-fn expected(rate: FixedSozeRate, trial: &TestVector, limits: Limits) -> (i64, u64, i64) {
+fn expected(rate: FixedSozeRate, window: bool, trial: &TestVector, limits: Limits) -> (i64, u64, i64) {
     let limits = Limits { rtt_ns: trial.rtt_ns, ..limits };
     let mut rate = SenderRate::Fixed(rate.at(trial.log2_rate, trial.log2_weight));
+    if window {
+        rate.keep_window(trial.from_ns, trial.rtt_ns);
+    }
     let heard = Heard { delay_ns: trial.delay_ns, passed_ns: trial.dt_ns, rtt_ns: trial.rtt_ns };
     rate.hear(heard, false, &limits);
     let SenderRate::Fixed(after) = rate else { panic!("it is in integers") };

@@ -7,7 +7,7 @@ use super::watch::Averages;
 use crate::{Context, ExperimentInfo, ExperimentKind, finite};
 use serde_json::{Value, json};
 use std::time::Instant;
-use subak_core::backend::{Backend, FlowPlan};
+use subak_core::backend::{Backend, FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{FlowId, InputError, NodeId, generate};
@@ -17,8 +17,9 @@ pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-fig19", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// `ports`: ports of the largest fat-tree's switches; `flows`: largest number of flows; `packet_ports`: largest
-/// fat-tree simulated in packets; `flows_by_size`: flows of figure 19a.
-const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
+/// fat-tree simulated in packets; `packet_flows`: largest number of flows on the largest fat-tree that are simulated in
+/// packets; `flows_by_size`: flows of figure 19a.
+const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "packet_flows", "flows_by_size"];
 
 const WITHIN: f64 = 0.03;
 /// Fraction of the flows that must be within the tolerance.
@@ -28,11 +29,22 @@ const LIMIT: usize = 200;
 /// Dwell time of convergence, RTTs.
 const HELD: usize = 50;
 
+/// What is simulated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Model {
+    /// `soze-virtual` as a fluid.
+    Fluid,
+    /// `soze-virtual` in packets.
+    Packets,
+    /// `soze` with a window in packets.
+    Window,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Fig19Job {
     ports: usize,
     flows: usize,
-    packets: bool,
+    model: Model,
     by: &'static str,
     seed: u64,
 }
@@ -51,20 +63,26 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
     let ports = context.count("ports", 16, 32)?;
     let most = context.count("flows", 1_000_000, 10_000_000)?;
     let packet_ports = context.count("packet_ports", 8, 16)?;
+    let packet_flows = context.count("packet_flows", 10_000, 1_000_000)?;
     let by_size = context.count("flows_by_size", 10_000, 1_000_000)?;
     let mut jobs = Vec::new();
     for seed in (0..context.runs() as u64).map(|k| context.seed() + k) {
-        let job = |by, ports, flows, packets| Fig19Job { by, ports, flows, packets, seed };
+        let job = |by, ports, flows, model| Fig19Job { by, ports, flows, model, seed };
         for k in (4..=ports).step_by(4) {
-            jobs.push(job("size", k, by_size, false));
+            jobs.push(job("size", k, by_size, Model::Fluid));
         }
         for k in (4..=packet_ports.min(ports)).step_by(4) {
             // Ten flows per host; a fat-tree of k-port switches has k^3 / 4 hosts.
             let few = 10 * k * k * k / 4;
-            jobs.extend([job("few", k, few, true), job("few", k, few, false), job("size", k, by_size, true)]);
+            jobs.extend([Model::Packets, Model::Fluid, Model::Window].map(|model| job("few", k, few, model)));
+            jobs.push(job("size", k, by_size, Model::Packets));
         }
-        let tens = std::iter::successors(Some(10), |n| Some(10 * n)).take_while(|&n| n <= most);
-        jobs.extend(tens.map(|flows| job("flows", ports, flows, false)));
+        for flows in std::iter::successors(Some(10), |n| Some(10 * n)).take_while(|&n| n <= most) {
+            jobs.push(job("flows", ports, flows, Model::Fluid));
+            if flows <= packet_flows {
+                jobs.extend([Model::Packets, Model::Window].map(|model| job("flows", ports, flows, model)));
+            }
+        }
     }
     // Sequentially, since each run is timed and the largest ones fill the memory.
     let mut seen = Vec::new();
@@ -96,7 +114,11 @@ fn row((job, seen): &(Fig19Job, Fig19Result)) -> Value {
         job.by,
         job.ports,
         job.flows,
-        if job.packets { "packets" } else { "fluid" },
+        match job.model {
+            Model::Fluid => "fluid",
+            Model::Packets => "packets",
+            Model::Window => "packets, soze",
+        },
         job.seed,
         finite(seen.settled_rtts),
         seen.near,
@@ -107,19 +129,21 @@ fn row((job, seen): &(Fig19Job, Fig19Result)) -> Value {
     ])
 }
 
-/// Groups in the report: name, the varied quantity, and whether they are simulated in packets.
-const GROUPS: [(&str, &str, bool); 5] = [
-    ("size", "size", false),
-    ("flows", "flows", false),
-    ("few packets", "few", true),
-    ("few fluid", "few", false),
-    ("size packets", "size", true),
+/// Groups in the report: name, the varied quantity, and the model.
+const GROUPS: [(&str, &str, Model); 8] = [
+    ("size", "size", Model::Fluid),
+    ("flows", "flows", Model::Fluid),
+    ("few packets", "few", Model::Packets),
+    ("few fluid", "few", Model::Fluid),
+    ("few window", "few", Model::Window),
+    ("size packets", "size", Model::Packets),
+    ("flows packets", "flows", Model::Packets),
+    ("flows window", "flows", Model::Window),
 ];
 
 fn tell(context: &mut Context, all: &[(Fig19Job, Fig19Result)]) {
-    for (name, by, packets) in GROUPS {
-        let mine: Vec<&(Fig19Job, Fig19Result)> =
-            all.iter().filter(|(j, _)| j.by == by && j.packets == packets).collect();
+    for (name, by, model) in GROUPS {
+        let mine: Vec<&(Fig19Job, Fig19Result)> = all.iter().filter(|(j, _)| j.by == by && j.model == model).collect();
         if mine.is_empty() {
             continue;
         }
@@ -164,11 +188,18 @@ fn draw(job: &Fig19Job) -> Result<(Setup, Vec<u64>), InputError> {
 
 fn run(job: &Fig19Job) -> Result<Fig19Result, InputError> {
     let (setup, own_rtt_ns) = draw(job)?;
-    // In packets, ACKs share links with data: the capacity that they may use is kept free in addition.
-    let set = Virtual { eta: if job.packets { IN_PACKETS } else { Virtual::STANDARD.eta }, ..Virtual::STANDARD };
-    let (want, _) = exact(&setup.network, &setup.plans, set.eta)?;
-    let mut seen =
-        if job.packets { in_packets(&setup, &want, job.seed)? } else { as_fluid(&set, &setup, &own_rtt_ns, &want) };
+    let share = match job.model {
+        Model::Fluid => Virtual::STANDARD.eta,
+        // ACKs share links with data: the capacity that they may use is kept free in addition.
+        Model::Packets => IN_PACKETS,
+        // Its ACKs have one byte.
+        Model::Window => 1.0,
+    };
+    let (want, _) = exact(&setup.network, &setup.plans, share)?;
+    let mut seen = match job.model {
+        Model::Fluid => as_fluid(&Virtual::STANDARD, &setup, &own_rtt_ns, &want),
+        Model::Packets | Model::Window => in_packets(job, &setup, &want)?,
+    };
     seen.rtt_us = setup.rtt_ns as f64 / 1e3;
     seen.solve_ms = solve_ms(&setup)?;
     Ok(seen)
@@ -194,10 +225,16 @@ fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> F
     Fig19Result { settled_rtts, near, peak_us: fluid.peak_ns / 1e3, rtt_us: 0.0, solve_ms: 0.0 }
 }
 
-fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Fig19Result, InputError> {
+fn in_packets(job: &Fig19Job, setup: &Setup, want: &[f64]) -> Result<Fig19Result, InputError> {
     let mut params = serde_json::Map::new();
-    params.insert("headroom".into(), json!(1.0 - IN_PACKETS));
-    let mut sim: Box<dyn Backend> = subak_packet::build("soze-virtual", &params, &setup.network, SIZES, &[], seed)?;
+    let (scheme, sizes) = match job.model {
+        Model::Window => ("soze", PacketSizes { ack_bytes: 1, ..SIZES }),
+        Model::Fluid | Model::Packets => {
+            params.insert("headroom".into(), json!(1.0 - IN_PACKETS));
+            ("soze-virtual", SIZES)
+        }
+    };
+    let mut sim: Box<dyn Backend> = subak_packet::build(scheme, &params, &setup.network, sizes, &[], job.seed)?;
     let flows: Vec<FlowId> = setup.plans.iter().map(|plan| sim.add(plan.clone())).collect();
     let mut averages = Averages::new(flows.len());
     let (mut settled_rtts, mut near) = (0.0, 0.0);

@@ -20,7 +20,11 @@ def draw(raw: RawResults) -> Figure:
             kinds += [("few", "packets", "settled_ms", "10 flows a host, packets")]
             kinds += [("few", "fluid", "settled_ms", "10 flows a host, fluid")]
         else:
-            kinds = [("flows", "fluid", "settled_ms", "1024 hosts, fluid")]
+            kinds = [
+                ("flows", "fluid", "settled_ms", "1024 hosts, fluid"),
+                ("flows", "packets", "settled_ms", "1024 hosts, packets"),
+                ("flows", "packets, soze", "settled_ms", "1024 hosts, packets, soze"),
+            ]
         kinds += [(kinds[0][0], "fluid", "solve_ms", "water-filling, one core")]
         for k, (group, backend, column, name) in enumerate(kinds):
             mine = [r for r in rows if (r["by"], r["backend"]) == (group, backend) and r[column] is not None]

@@ -28,10 +28,10 @@ def _together(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") ->
     return at, both
 
 
-def _off_percent(raw: RawResults) -> float:
+def _off_percent(raw: RawResults, spec: str, scheme: str) -> float:
     """Largest deviation of a job's rate from 5 Gb/s while both run, percent."""
-    at, both = _together(raw, "fluid", "constant-sum")
-    end = min(seconds(raw, "fluid", job, "constant-sum") for job in JOBS)
+    at, both = _together(raw, spec, "constant-sum", scheme)
+    end = min(seconds(raw, spec, job, "constant-sum", scheme) for job in JOBS)
     return float(np.abs(both[at < end] / 5 - 1).max()) * 100
 
 
@@ -47,12 +47,18 @@ def _small_off_percent(raw: RawResults) -> float:
 def measure(raw: RawResults) -> dict[str, Value]:
     """Times until the jobs complete, and deviations of their rates. Nothing in these runs is random."""
     even, constant = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
+    times = [seconds(raw, "full", "job2", policy, "soze") for policy in POLICIES]
+    full: dict[str, Value] = {
+        "even": round(times[0], 2),
+        "constant": round(times[1], 2),
+        "gain": round(times[0] - times[1], 2),
+        "share": round(_off_percent(raw, "full", "soze"), 3),
+    }
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]
-    return {
-        "even": round(even, 2),
-        "constant": round(constant, 2),
-        "gain": round(even - constant, 2),
-        "share": round(_off_percent(raw), 3),
+    return full | {
+        "ideal even": round(even, 2),
+        "ideal constant": round(constant, 2),
+        "ideal share": round(_off_percent(raw, "fluid", "ideal"), 3),
         "packets share": round(_small_off_percent(raw), 3),
         "packets gain": round(small[1] / small[0], 4),
     }
@@ -61,13 +67,14 @@ def measure(raw: RawResults) -> dict[str, Value]:
 def draw(raw: RawResults) -> Figure:
     """Rates of the flows under equal weights and with constant sums, and rates of the jobs."""
     figure, plots = figures.axes(columns=3, width=3.6)
+    spec, scheme = "full", "soze"
     for plot, policy in zip(plots, POLICIES, strict=False):
-        for name, (at, gbps) in rates(raw, "fluid", policy).items():
+        for name, (at, gbps) in rates(raw, spec, policy, scheme).items():
             plot.plot(at, gbps, label=name.split("/")[1])
         plot.set(title=policy, xlabel="s", xlim=(0, 90), ylim=(0, 10.5))
     plots[0].set_ylabel("Gb/s")
     plots[0].legend()
-    at, both = _together(raw, "fluid", "constant-sum")
+    at, both = _together(raw, spec, "constant-sum", scheme)
     for column, job in enumerate(JOBS):
         plots[2].plot(at, both[:, column], label=job)
     plots[2].set(title="sums under constant-sum", xlabel="s", xlim=(0, 90), ylim=(0, 10.5))

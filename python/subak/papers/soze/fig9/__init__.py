@@ -15,7 +15,7 @@ POLICIES = ("even", "altruistic")
 
 def _share_percent(raw: RawResults) -> float:
     """Rate of f2 as a percentage of the sum of f2 and f3, from 5 s to 15 s."""
-    of = rates(raw, "fluid", "altruistic")
+    of = rates(raw, "full", "altruistic", "soze")
     means = []
     for name in ("job1/f2", "job2/f3"):
         at, gbps = of[name]
@@ -28,12 +28,19 @@ def measure(raw: RawResults) -> dict[str, Value]:
     even, altruistic = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
     first = [seconds(raw, "fluid", "job1", policy) for policy in POLICIES]
     small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]
-    return {
-        "even": round(even, 2),
-        "altruistic": round(altruistic, 2),
-        "optimal": round(seconds(raw, "optimal", "job2", "even"), 2),
-        "harm": round(first[1] / first[0], 4),
+    ends = {job: [seconds(raw, "full", job, policy, "soze") for policy in POLICIES] for job in ("job1", "job2")}
+    full: dict[str, Value] = {
+        "even": round(ends["job2"][0], 2),
+        "altruistic": round(ends["job2"][1], 2),
+        "optimal": round(seconds(raw, "full-optimal", "job2", "even", "soze"), 2),
+        "harm": round(ends["job1"][1] / ends["job1"][0], 4),
         "share": round(_share_percent(raw), 2),
+    }
+    return full | {
+        "ideal even": round(even, 2),
+        "ideal altruistic": round(altruistic, 2),
+        "ideal optimal": round(seconds(raw, "optimal", "job2", "even"), 2),
+        "ideal harm": round(first[1] / first[0], 4),
         "packets": round(small[1] / small[0] / (altruistic / even), 4),
     }
 
@@ -41,9 +48,10 @@ def measure(raw: RawResults) -> dict[str, Value]:
 def draw(raw: RawResults) -> Figure:
     """Rates of the four transfers over time, one plot per policy."""
     figure, plots = figures.axes(columns=3, width=3.6)
-    runs = [("fluid", "even", "even"), ("optimal", "even", "f2 after f3"), ("fluid", "altruistic", "altruistic")]
+    whole, optimal, scheme = "full", "full-optimal", "soze"
+    runs = [(whole, "even", "even"), (optimal, "even", "f2 after f3"), (whole, "altruistic", "altruistic")]
     for plot, (spec, policy, title) in zip(plots, runs, strict=True):
-        for name, (at, gbps) in sorted(rates(raw, spec, policy).items()):
+        for name, (at, gbps) in sorted(rates(raw, spec, policy, scheme).items()):
             plot.plot(at, gbps, label=name.split("/")[1])
         plot.set(title=title, xlabel="s", xlim=(0, 65), ylim=(0, 4.2))
     plots[0].set_ylabel("Gb/s")
