@@ -17,7 +17,7 @@ pub(crate) use planned::{by_start, path_text};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
-use builder::{FlowBuilder, Narrow};
+use builder::Narrow;
 use each::Each;
 use jobs::{Jobs, Placed};
 use serde_json::{Value, json};
