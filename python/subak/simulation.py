@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from subak import _subak, inputs, runs, tables
-from subak.errors import InputError
+from subak.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     from subak.scheme import Scheme
@@ -30,7 +31,7 @@ class Simulation(_subak.Simulation):
     :param policy: The policy, such as ``{"kind": "alpha-fair", "alpha": 1}``; max-min by default.
     :param seed: Seed of the paths of flows and of all that is random in the scheme.
     :param sections: Other sections of a spec, by name: ``routing``, ``packets``, ``fault``, ``controller``.
-    :raises InputError: for input that cannot be used.
+    :raises InputError: for input that cannot be used. A warning (``InputWarning``) tells what a run would warn of.
 
     ``Simulation.of_spec`` takes a whole spec, with its flows.
     """
@@ -70,7 +71,7 @@ class Simulation(_subak.Simulation):
                 )
             spec[name] = section
         schemes = {} if isinstance(scheme, str) else {chosen["name"]: scheme}
-        return super().__new__(cls, runs.load(spec, backend, schemes))
+        return super().__new__(cls, _warned(runs.load(spec, backend, schemes), 4))
 
     @classmethod
     def of_spec(
@@ -84,7 +85,7 @@ class Simulation(_subak.Simulation):
 
         What the spec measures is not recorded. Workloads whose flows wait for others are refused.
         """
-        return super().__new__(cls, runs.load(spec, backend, schemes))
+        return super().__new__(cls, _warned(runs.load(spec, backend, schemes), 3))
 
     def add(self, src: str | None = None, dst: str | None = None, **keys: Any) -> int:
         """Adds a flow and returns its number. It starts now unless ``start`` is given.
@@ -156,6 +157,13 @@ class Simulation(_subak.Simulation):
 
 
 SECTIONS = ("routing", "packets", "fault", "controller")
+
+
+def _warned(spec: _subak.Spec, level: int) -> _subak.Spec:
+    """Warns of what a run of the spec would warn of; ``level`` leads to the caller's line."""
+    for text in _subak.Simulation.warnings(spec):
+        warnings.warn(text, InputWarning, stacklevel=level)
+    return spec
 
 
 def _time(place: str, given: int | str) -> int:

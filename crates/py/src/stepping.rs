@@ -27,6 +27,12 @@ impl PySimulation {
         Stepping::new(&spec.0).or_input_error(py).map(|made| PySimulation(Mutex::new(made)))
     }
 
+    /// The warnings about a spec.
+    #[staticmethod]
+    fn warnings(spec: &PySpec) -> Vec<String> {
+        Stepping::warnings(&spec.0).into_iter().map(|warning| warning.text).collect()
+    }
+
     /// Adds the flows in `list`, a JSON list; returns the number of the first.
     fn add_flows(&mut self, py: Python<'_>, list: &[u8]) -> PyResult<u32> {
         let first = tree(list).and_then(|list| self.get().add(list)).or_input_error(py)?;

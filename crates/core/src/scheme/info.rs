@@ -39,6 +39,9 @@ pub enum Goal {
 pub struct Utilities {
     /// Largest alpha of alpha-fair utilities.
     pub most_alpha: f64,
+    /// Smallest and largest alpha at which rates come within 15% of the optimum on every network that was tried. A run
+    /// at another alpha is warned of.
+    pub sound_alpha: (f64, f64),
     /// Whether utilities of fct, srpt and edf are included. Under them, weights of flows differ by many orders of
     /// magnitude.
     pub ranks: bool,
@@ -48,7 +51,12 @@ pub struct Utilities {
 
 impl Utilities {
     /// All utilities.
-    pub const ALL: Utilities = Utilities { most_alpha: f64::INFINITY, ranks: true, bandwidth_functions: true };
+    pub const ALL: Utilities = Utilities {
+        most_alpha: f64::INFINITY,
+        sound_alpha: (0.0, f64::INFINITY),
+        ranks: true,
+        bandwidth_functions: true,
+    };
     /// No utilities.
     pub const NONE: Utilities = Utilities { most_alpha: 0.0, ..Utilities::ALPHA_FAIR };
     /// Alpha-fair utilities alone.
@@ -68,9 +76,17 @@ impl Goal {
         }
     }
 
+    /// The range of alpha at which the scheme comes near the optimum, if `policy` is outside of it.
+    pub fn sound_alpha(self, policy: Policy) -> Option<(f64, f64)> {
+        let (Goal::Utility(Utilities { sound_alpha, .. }), Policy::AlphaFair { alpha }) = (self, policy) else {
+            return None;
+        };
+        (alpha < sound_alpha.0 || alpha > sound_alpha.1).then_some(sound_alpha)
+    }
+
     /// The accepted policies, in words.
     pub fn policies(self) -> String {
-        let Goal::Utility(Utilities { most_alpha, ranks, bandwidth_functions }) = self else {
+        let Goal::Utility(Utilities { most_alpha, ranks, bandwidth_functions, .. }) = self else {
             return match self {
                 Goal::MaxMin => "max-min",
                 Goal::EqualMaxMin => "max-min, no weights",

@@ -118,6 +118,16 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         for choice in &spec.schemes {
             let Ok((_, info)) = choice.backend() else { continue };
             let policy = scenario.under(choice).policy;
+            if let Some((least, most)) = info.goal.sound_alpha(policy) {
+                let range =
+                    if most.is_finite() { format!("from {least} to {most}") } else { format!("{least} or more") };
+                let text = format!(
+                    "rates may stay more than 15% off the policy's optimum: the scheme comes near it for alpha {range}; \
+                     take the optimizer ned for another alpha"
+                );
+                let scheme = Some(choice.label.clone());
+                note(&mut all, Warning { kind: "alpha", scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
+            }
             for text in scenario.workload.without_effect(policy, info.weights) {
                 let scheme = Some(choice.label.clone());
                 let kind = "no-effect";

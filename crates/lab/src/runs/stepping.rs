@@ -1,6 +1,7 @@
 //! A simulation that its caller advances: flows, weights, paths and links change between two steps.
 
 use crate::quiet;
+use crate::results::warnings::{self, Warning};
 use crate::spec::ValidSpec;
 use crate::spec::backends::SimulationInput;
 use crate::spec::outside::Outside;
@@ -97,6 +98,12 @@ impl Stepping {
         };
         made.take(planned)?;
         Ok(made)
+    }
+
+    /// Warnings about the spec, as a run has them. Those of workloads and faults do not count: both may still come.
+    pub fn warnings(spec: &ValidSpec) -> Vec<Warning> {
+        const LATER: &[&str] = &["workload", "left-out", "no-effect"];
+        warnings::of_spec(spec).into_iter().filter(|warning| !LATER.contains(&warning.kind)).collect()
     }
 
     /// Adds the flows in `list`, in the form of the key `flows` of the workload `steps`. They start now unless they

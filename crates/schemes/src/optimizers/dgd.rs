@@ -66,7 +66,11 @@ impl Optimizer for GradientDescent {
 
     /// Excludes the transport soze-virtual: over its integrators, prices oscillate after a link failure.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
-        if transport == "soze-virtual" { Utilities::NONE } else { all }
+        match transport {
+            "soze-virtual" => Utilities::NONE,
+            // Steps of prices are constant, and prices of equal rates differ by powers of alpha.
+            _ => Utilities { sound_alpha: (0.5, 2.0), ..all },
+        }
     }
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
         Some(self.interval.on(rtt_ns))

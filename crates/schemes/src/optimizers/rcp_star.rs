@@ -76,7 +76,11 @@ impl Optimizer for FairShare {
     type Price = RcpStarShare;
 
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
-        if transport == "soze-virtual" { Utilities::NONE } else { all }
+        match transport {
+            "soze-virtual" => Utilities::NONE,
+            // A link that is not full still advertises a price, which counts the more the smaller alpha is.
+            _ => Utilities { sound_alpha: (1.0, f64::INFINITY), ..all },
+        }
     }
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
         Some(self.interval.on(rtt_ns))

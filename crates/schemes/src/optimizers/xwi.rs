@@ -95,9 +95,10 @@ impl Optimizer for Xwi {
     /// orders of magnitude, and change faster than these transports converge. Over levels, only alpha-fair utilities
     /// with an alpha of at most 2 remain.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
+        let sound_alpha = (0.5, f64::INFINITY);
         match transport {
-            "s-perc" | "soze-virtual" => Utilities { ranks: false, ..all },
-            "levels" => Utilities { most_alpha: 2.0, ..Utilities::ALPHA_FAIR },
+            "s-perc" | "soze-virtual" => Utilities { ranks: false, sound_alpha, ..all },
+            "levels" => Utilities { most_alpha: 2.0, sound_alpha, ..Utilities::ALPHA_FAIR },
             _ => all,
         }
     }
