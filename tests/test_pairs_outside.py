@@ -1,0 +1,162 @@
+"""Cases of a reader who had not seen the code: rates of pairs beside exact rates that were worked out by hand."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import subak
+
+OTHERS = (1 / (1 + 2 * 2**-0.2)) * 10
+"""Rate of the two short flows of the parking lot at alpha 5, Gb/s; the long one of weight 2 has the rest of a link."""
+
+
+def chain(rates: list[str], host: str) -> dict[str, Any]:
+    return {"kind": "chain", "rates": rates, "host_rate": host}
+
+
+def star(rates: dict[str, str]) -> subak.Network:
+    ends = [(a, b, rate) for host, rate in rates.items() for a, b in ((host, "s"), ("s", host))]
+    links = [{"id": f"{a}->{b}", "from": a, "to": b, "capacity": rate, "delay": "1us"} for a, b, rate in ends]
+    return subak.Network.from_links(links)
+
+
+def up_and_down(src: int, dst: int, side: int, core: int) -> list[str]:
+    """The path between two pods of a fat-tree of 4 ports over one of its cores."""
+    up, down = src // 4 * 2 + side, dst // 4 * 2 + side
+    nodes = [f"h{src}", f"leaf{src // 2}", f"agg{up}", f"core{core}", f"agg{down}", f"leaf{dst // 2}", f"h{dst}"]
+    return [f"{a}->{b}" for a, b in pairwise(nodes)]
+
+
+def over(src: int, dst: int, spine: int) -> list[str]:
+    nodes = [f"h{src}", f"leaf{src // 3}", f"spine{spine}", f"leaf{dst // 3}", f"h{dst}"]
+    return [f"{a}->{b}" for a, b in pairwise(nodes)]
+
+
+def alpha(value: float) -> dict[str, Any]:
+    return {"kind": "alpha-fair", "alpha": value}
+
+
+def pair(src: str, dst: str, weight: float = 1) -> dict[str, Any]:
+    return {"src": src, "dst": dst} if weight == 1 else {"src": src, "dst": dst, "weight": weight}
+
+
+LONG_PATH = (chain(["4Gbps"] + 4 * ["10Gbps"], "10Gbps"), [pair("h0", "h5"), pair("h0", "h1")], [2, 2])
+PARKING_LOT = (
+    chain(2 * ["10Gbps"], "10Gbps"),
+    [pair("h0", "h1"), pair("h0", "h2", 2), pair("h1", "h2")],
+    [OTHERS, 10 - OTHERS, OTHERS],
+)
+SLOW_NIC = (
+    star({"a": "1Gbps", "b": "40Gbps", "c": "10Gbps", "d": "10Gbps", "ctl": "10Gbps"}),
+    [pair("a", "c"), pair("a", "d"), pair("b", "c"), pair("b", "d")],
+    [0.5, 0.5, 9.5, 9.5],
+)
+SEVEN_HOPS = (
+    chain(6 * ["10Gbps"] + ["4Gbps"], "40Gbps"),
+    [pair("h0", "h7"), *(pair(f"h{i}", f"h{i + 1}") for i in range(6) for _ in range(2)), *2 * [pair("h6", "h7")]],
+    [4 / 3, *12 * [13 / 3], *2 * [4 / 3]],
+)
+SHARED_SUBFLOWS = (
+    {"kind": "fat-tree", "k": 4, "rate": "10Gbps"},
+    [
+        {"paths": [up_and_down(0, 8, 0, 0), up_and_down(0, 8, 0, 1)]},
+        {"paths": [up_and_down(1, 9, 0, 0), up_and_down(1, 9, 1, 2)]},
+    ],
+    [10, 10],
+)
+TWO_SPINES = (
+    {"kind": "leaf-spine", "leaves": 3, "spines": 2, "hosts_per_leaf": 3, "host_rate": "10Gbps", "spine_rate": "7Gbps"},
+    [
+        {"paths": [over(src, dst, 0), over(src, dst, 1)], "weight": weight}
+        for src, dst, weight in ((4, 6, 4), (1, 7, 2), (0, 7, 2))
+    ],
+    [7, 3.5, 3.5],
+)
+NED = ("ned/levels", "ned/paced", "ned/s-perc", "ned/soze-virtual", "ned/swift")
+RIGHT = [
+    ("long path", LONG_PATH, alpha(0.5), ("dgd", "numfabric", "xwi-s-perc", *NED)),
+    ("parking lot", PARKING_LOT, alpha(5), ("rcp-star", "numfabric", "xwi-s-perc", "xwi-soze", *NED)),
+    ("slow NIC", SLOW_NIC, alpha(5), ("xwi-soze", *NED)),
+    ("seven hops", SEVEN_HOPS, {"kind": "max-min"}, ("given/levels", "given/s-perc", "soze-virtual", "s-perc-star")),
+    ("shared subflows", SHARED_SUBFLOWS, alpha(1), ("xwi-soze", "xwi-s-perc", "numfabric", "rcp-star/s-perc", *NED)),
+    ("two spines", TWO_SPINES, alpha(1), ("xwi-soze", "xwi-s-perc", "numfabric", "dgd", "dgd/swift", "rcp-star", *NED)),
+]
+CENTRAL = [
+    ("slow NIC", SLOW_NIC, alpha(5), "ctl", ("exact-central/s-perc",)),
+    (
+        "two spines",
+        ({**TWO_SPINES[0], "controller_rate": "10Gbps"}, *TWO_SPINES[1:]),
+        alpha(1),
+        "controller",
+        ("exact-central/levels", "exact-central/swift", "ned-central/levels", "ned-central/paced", "flowtune"),
+    ),
+    (
+        "shared subflows",
+        ({**SHARED_SUBFLOWS[0], "controller_rate": "10Gbps"}, *SHARED_SUBFLOWS[1:]),
+        alpha(1),
+        "controller",
+        ("ned-central/paced",),
+    ),
+]
+
+
+def worst(case: Any, scheme: str, policy: dict[str, Any], controller: str | None = None) -> float:
+    """Largest relative error of a rate from 60 to 80 ms, after the common factor for which it is smallest."""
+    network, flows, exact = case
+    sections = {"controller": {"at": controller}} if controller else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", subak.InputWarning)
+        simulation = subak.Simulation(network, scheme, policy=policy, sections=sections)
+    simulation.add_all(flows)
+    simulation.run("60ms")
+    before = simulation.flows.to_numpy()["received_bytes"].astype(float)
+    simulation.run("80ms")
+    ratios = (simulation.flows.to_numpy()["received_bytes"] - before) * 8 / 20e6 / np.array(exact)
+    return float(abs(ratios / ((ratios.max() + ratios.min()) / 2) - 1).max())
+
+
+@pytest.mark.parametrize(
+    ("case", "policy", "scheme"),
+    [
+        pytest.param(case, policy, scheme, id=f"{name}, {scheme}")
+        for name, case, policy, all_ in RIGHT
+        for scheme in all_
+    ],
+)
+def test_a_pair_is_within_five_percent(case: Any, policy: dict[str, Any], scheme: str) -> None:
+    assert worst(case, scheme, policy) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("case", "policy", "at", "scheme"),
+    [
+        pytest.param(c, policy, at, scheme, id=f"{name}, {scheme}")
+        for name, c, policy, at, all_ in CENTRAL
+        for scheme in all_
+    ],
+)
+def test_a_central_pair_is_within_five_percent(case: Any, policy: dict[str, Any], at: str, scheme: str) -> None:
+    assert worst(case, scheme, policy, at) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("case", "policy", "schemes"),
+    [
+        (LONG_PATH, alpha(0.5), ("rcp-star", "rcp-star/levels", "rcp-star/s-perc", "rcp-star/swift")),
+        (PARKING_LOT, alpha(5), ("dgd", "dgd/levels", "dgd/s-perc", "dgd/swift")),
+    ],
+)
+def test_where_a_pair_is_far_off_a_warning_says_so(case: Any, policy: dict[str, Any], schemes: tuple[str, ...]) -> None:
+    for scheme in schemes:
+        with pytest.warns(subak.InputWarning, match="more than 15% off the policy's optimum"):
+            subak.Simulation(case[0], scheme, policy=policy)
+
+
+def test_a_simulation_warns_as_a_run_does() -> None:
+    slow = {"kind": "star", "hosts": 4, "rate": "1Gbps"}
+    with pytest.warns(subak.InputWarning, match="suits line rates near 10 Gb/s"):
+        subak.Simulation(slow, "dgd", policy=alpha(1))
