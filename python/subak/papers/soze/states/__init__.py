@@ -218,7 +218,7 @@ def draw(raw: RawResults) -> Figure:
         mine = [row for row in rows if row["state"] == state]
         at = [names.index(row["figure"]) + 0.2 * (k - 1) for row in mine]
         plot.plot(at, [row["worst_off"] for row in mine], marker="o", markersize=3, linestyle="", label=state)
-    plot.set_xticks(range(len([name.replace("tree ", "tree,\n") for name in names])), names)
+    plot.set_xticks(range(len(names)), [name.replace("tree ", "tree,\n") for name in names])
     plot.set(ylabel="error of the worst flow, %", yscale="log")
     plot.legend()
     return figure
