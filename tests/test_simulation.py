@@ -127,6 +127,19 @@ def test_weights_stops_and_paths_reach_the_exact_rates_after_each_change() -> No
     settled(12)
 
 
+def test_a_flow_that_has_ended_is_not_changed() -> None:
+    simulation = subak.Simulation(NETWORK, "s-perc")
+    small, stopped = simulation.add("h0", "h4", size="1KB", id="a"), simulation.add("h1", "h5", id="b")
+    assert simulation.run("5ms") == [small]
+    simulation.stop(stopped)
+    for flow in (small, stopped):
+        for change in (lambda f=flow: simulation.set_weight(f, 2), lambda f=flow: simulation.stop(f)):
+            with pytest.raises(subak.InputError, match="has ended"):
+                change()
+    with pytest.raises(subak.InputError, match="taken already"):
+        simulation.add("h0", "h4", id="a")
+
+
 def test_steps_end_at_the_first_finish() -> None:
     simulation = subak.Simulation(NETWORK, "dctcp")
     sizes = ["30KB", "90KB", "60KB"]
@@ -235,6 +248,13 @@ def test_a_scheme_that_fails_ends_its_simulation_in_words() -> None:
         (lambda _: subak.Simulation(NETWORK, "dctcp", sections={"run": {}}), "sections.run"),
         (lambda _: subak.Simulation(NETWORK, "s-perc", policy={"kind": "alpha-fair", "alpha": 3}), "serves max-min"),
         (lambda _: subak.Simulation(NETWORK, "xwi/swift"), "alpha-fair"),
+        (lambda _: subak.Simulation(NETWORK, {"name": "s-perc"}), "give a name"),
+        (lambda s: s.add_all("h0"), "a list of dicts"),
+        (
+            lambda s: s.add_all([{"src": "h0", "dst": "h1", "id": "a"}, {"src": "h1", "dst": "h0", "id": "a"}]),
+            "taken already",
+        ),
+        (lambda s: s.set_weight(-1, 2), "number that add returned"),
         (lambda _: subak.Simulation.of_spec({**spec("dctcp"), "run": {"duration": "1ms", "seeds": 2}}), "2 trials"),
     ],
 )
