@@ -608,3 +608,20 @@ def test_an_index_of_pandas_counts_as_a_column(tmp_path: Path) -> None:
             traced(tmp_path, file)
     else:
         assert [flow[4] for flow in flows_of(traced(tmp_path, file))] == [1.0, 3.0]
+
+
+def test_senders_of_an_incast_beyond_the_duration_are_counted(tmp_path: Path) -> None:
+    spec = {
+        "network": {"kind": "star", "hosts": 4},
+        "workload": {"kind": "incast", "senders": 9, "size": "1KB", "interval": "1ms"},
+        "scheme": [{"name": "ideal"}],
+        "run": {"duration": "2ms"},
+    }
+    warnings = subak.run(spec, tmp_path / "out", progress=False).warnings
+    assert any("7 of 9 flows start at run.duration or later" in one["text"] for one in warnings)
+
+
+def test_queues_of_wrr_are_whole() -> None:
+    for queues in (2.5, 1e-4):
+        with pytest.raises(subak.InputError, match="whole number"):
+            subak.Simulation({"kind": "star", "hosts": 4}, "wrr", params={"queues": queues})

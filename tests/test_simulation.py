@@ -173,6 +173,17 @@ def test_ctrl_c_leaves_a_simulation_that_goes_on() -> None:
     assert stopped.links.to_pandas().equals(whole.links.to_pandas())
 
 
+def test_a_spec_is_warned_of_as_by_a_run() -> None:
+    late = spec("dctcp")
+    late["workload"]["flows"] = [*late["workload"]["flows"], {"src": "h0", "dst": "h4", "size": 1, "start": "5ms"}]
+    late["workload"]["flows"][0]["weight"] = 3
+    with pytest.warns(subak.InputWarning) as said:
+        subak.Simulation.of_spec(late)
+    texts = " ".join(str(one.message) for one in said)
+    assert "1 of 7 flows start at run.duration or later" in texts
+    assert "weight" in texts
+
+
 class Fixed(subak.Scheme):
     """Sends at a fixed rate."""
 

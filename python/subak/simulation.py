@@ -74,7 +74,7 @@ class Simulation(_subak.Simulation):
                 )
             spec[name] = section
         schemes = {} if isinstance(scheme, str) else {chosen["name"]: scheme}
-        return cls._made(_warned(runs.load(spec, backend, schemes), 4))
+        return cls._made(_warned(runs.load(spec, backend, schemes), 4, is_open=True))
 
     @classmethod
     def of_spec(
@@ -88,7 +88,7 @@ class Simulation(_subak.Simulation):
 
         What the spec measures is not recorded. Workloads whose flows wait for others are refused.
         """
-        return cls._made(_warned(runs.load(spec, backend, schemes), 3))
+        return cls._made(_warned(runs.load(spec, backend, schemes), 3, is_open=False))
 
     @classmethod
     def _made(cls, spec: _subak.Spec) -> Self:
@@ -192,9 +192,9 @@ class Simulation(_subak.Simulation):
 SECTIONS = ("routing", "packets", "fault", "controller")
 
 
-def _warned(spec: _subak.Spec, level: int) -> _subak.Spec:
+def _warned(spec: _subak.Spec, level: int, *, is_open: bool) -> _subak.Spec:
     """Warns of what a run of the spec would warn of; ``level`` leads to the caller's line."""
-    for text in _subak.Simulation.warnings(spec):
+    for text in _subak.Simulation.warnings(spec, is_open):
         warnings.warn(text, InputWarning, stacklevel=level)
     return spec
 

@@ -27,10 +27,10 @@ impl PySimulation {
         Stepping::new(&spec.0).or_input_error(py).map(|made| PySimulation(Mutex::new(made)))
     }
 
-    /// The warnings about a spec.
+    /// The warnings about a spec; `is_open`: flows and faults are still to come.
     #[staticmethod]
-    fn warnings(spec: &PySpec) -> Vec<String> {
-        Stepping::warnings(&spec.0).into_iter().map(|warning| warning.text).collect()
+    fn warnings(spec: &PySpec, is_open: bool) -> Vec<String> {
+        Stepping::warnings(&spec.0, is_open).into_iter().map(|warning| warning.text).collect()
     }
 
     /// Adds the flows in `list`, a JSON list; returns the number of the first.

@@ -120,7 +120,7 @@ impl Scheme for Wrr {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Wrr {
             unit: if params.word("unit") == "bytes" { QuantumUnit::Bytes } else { QuantumUnit::Packets },
-            queues: params.within("queues", 0.0, 1e6)? as u64,
+            queues: params.whole("queues", 0.0, 1e6)? as u64,
             target_ns: params.ns("target"),
             step: params.within("step", 1e-6, 1e6)?,
             cut: params.within("cut", 0.0, 0.99)?,

@@ -91,6 +91,25 @@ struct RawEdge {
     zoo: [Option<String>; 4],
 }
 
+impl RawEdge {
+    /// Sets an attribute, if the edge does not have it.
+    fn set(&mut self, name: &str, value: String) {
+        let slot = if let Some(k) = EDGE_KEYS.iter().position(|known| *known == name) {
+            &mut self.values[k]
+        } else if let Some(k) = zoo::KEYS.iter().position(|known| *known == name) {
+            &mut self.zoo[k]
+        } else if name == "id" {
+            &mut self.id
+        } else {
+            if !self.others.iter().any(|other| other == name) {
+                self.others.push(name.to_string());
+            }
+            return;
+        };
+        slot.get_or_insert(value);
+    }
+}
+
 #[derive(Debug, Default)]
 struct RawNode {
     id: String,
@@ -184,7 +203,16 @@ impl ParserState {
         };
         self.given.clear();
         let (source, target) = (required(get, "edge", "source")?, required(get, "edge", "target")?);
-        self.edges.push(RawEdge { source, target, directed, ..RawEdge::default() });
+        let mut edge = RawEdge { source, target, directed, ..RawEdge::default() };
+        const OWN: &[&str] = &["source", "target", "directed", "id", "sourceport", "targetport"];
+        for name in get.keys().filter(|name| !OWN.contains(&name.as_str())) {
+            if EDGE_KEYS.contains(&name.as_str()) || zoo::KEYS.contains(&name.as_str()) {
+                let what = format!("an <edge> has the attribute {}", quoted(name));
+                return Err(InputError::new("", what, "declare it by a <key>, and give it as <data>"));
+            }
+            edge.set(name, String::new());
+        }
+        self.edges.push(edge);
         Ok(At::Edge)
     }
 
@@ -204,6 +232,15 @@ impl ParserState {
                         "declare it by a <key> before the graph",
                     )
                 })?;
+                let other = match (owner, declared.domain.as_str()) {
+                    (At::Node, "edge") => Some(("edges", "a node")),
+                    (At::Edge, "node") => Some(("nodes", "an edge")),
+                    _ => None,
+                };
+                if let Some((domain, owner)) = other {
+                    let what = format!("the key {} is declared for {domain}, and {owner} has it", quoted(&key));
+                    return Err(InputError::new("", what, "declare it for=\"all\", or by a key of its own"));
+                }
                 if matches!(owner, At::Node | At::Edge) {
                     // Editors declare keys without a name.
                     let name = if declared.name.is_empty() { &key } else { &declared.name };
@@ -220,15 +257,7 @@ impl ParserState {
                         node.others.insert(name.to_string(), text);
                     }
                     (At::Edge, name, _, Some(edge)) => {
-                        if let Some(k) = EDGE_KEYS.iter().position(|known| *known == name) {
-                            edge.values[k] = Some(text);
-                        } else if let Some(k) = zoo::KEYS.iter().position(|known| *known == name) {
-                            edge.zoo[k] = Some(text);
-                        } else if name == "id" {
-                            edge.id = Some(text);
-                        } else if !edge.others.iter().any(|other| other == name) {
-                            edge.others.push(name.to_string());
-                        }
+                        edge.set(name, text);
                     }
                     _ => {}
                 }
@@ -254,7 +283,9 @@ impl ParserState {
             self.declared.values().filter(|d| matches!(d.domain.as_str(), "node" | "all") && d.name != "kind");
         let node_defaults: BTreeMap<String, String> =
             of_nodes.filter_map(|d| Some((d.name.clone(), d.default.clone()?))).collect();
-        let edge_defaults = EDGE_KEYS.map(|key| default(key, "edge"));
+        let of_edges = self.declared.values().filter(|d| matches!(d.domain.as_str(), "edge" | "all"));
+        let edge_defaults: Vec<(String, String)> =
+            of_edges.filter_map(|d| Some((d.name.clone(), d.default.clone()?))).collect();
         let mut graph = Graph::default();
         for (i, mut raw) in self.nodes.into_iter().enumerate() {
             raw.kind = raw.kind.or_else(|| kind_default.clone());
@@ -263,8 +294,9 @@ impl ParserState {
             }
             read_node(raw, &mut graph).map_err(|e| e.below(&format!("nodes[{i}]")))?;
         }
-        for (i, raw) in self.edges.into_iter().enumerate() {
-            let edge = read_edge(raw, directed, &edge_defaults, &mut graph, beside);
+        for (i, mut raw) in self.edges.into_iter().enumerate() {
+            edge_defaults.iter().for_each(|(name, value)| raw.set(name, value.clone()));
+            let edge = read_edge(raw, directed, &mut graph, beside);
             graph.edges.push(edge.map_err(|e| e.below(&format!("edges[{i}]")))?);
         }
         graph.build("edges", beside)
@@ -286,19 +318,8 @@ fn read_node(raw: RawNode, graph: &mut Graph) -> Result<(), InputError> {
     graph.node(raw.id, kind)
 }
 
-fn read_edge(
-    raw: RawEdge,
-    directed: bool,
-    of_file: &[Option<String>; 3],
-    graph: &mut Graph,
-    beside: &Defaults,
-) -> Result<Edge, InputError> {
-    let mut values = raw.values;
-    for (value, default) in values.iter_mut().zip(of_file) {
-        if value.is_none() {
-            value.clone_from(default);
-        }
-    }
+fn read_edge(raw: RawEdge, directed: bool, graph: &mut Graph, beside: &Defaults) -> Result<Edge, InputError> {
+    let values = raw.values;
     let is_labelled = raw.zoo.iter().any(Option::is_some);
     let has = |own: &str| {
         let known = EDGE_KEYS.iter().zip(&values).any(|(key, value)| *key == own && value.is_some());

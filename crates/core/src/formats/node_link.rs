@@ -1,6 +1,6 @@
 //! Node-link JSON as networkx' `node_link_data` writes it.
 
-use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, refuse_slip, zoo};
+use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, zoo};
 use crate::document::{check_keys, list, table, text, unknown_word};
 use crate::quantity::{ns_from_json, positive_bytes_from_json, shown};
 use crate::{InputError, Network, NodeId, NodeKind};
@@ -73,7 +73,7 @@ fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, InputError> {
 
 /// An error if `name`, an attribute of the whole graph, is one that each edge must have, such as `capacity`.
 pub(super) fn refuse_of_graph(name: &str) -> Result<(), InputError> {
-    refuse_slip(name)?;
+    refuse_other_name(name, |_| false)?;
     if !EDGE_KEYS.contains(&name) {
         return Ok(());
     }

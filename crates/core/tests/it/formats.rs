@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use subak_core::formats::{graphml, node_link};
+use subak_core::formats::{Defaults, graphml, node_link};
 use subak_core::{LinkId, Network, NodeKind};
 
 /// Id, capacity, delay and buffer of each link.
@@ -411,6 +411,45 @@ fn ranges_are_refused_and_defaults_counted() {
 }
 
 /// Failed links and self-loops do not make a file invalid; flows without a path get rate 0.
+#[test]
+fn what_graphml_says_of_edges_elsewhere_is_used_or_refused() {
+    let file = |keys: &str, edge: &str, data: &str| {
+        format!(
+            "<graphml>{keys}<graph edgedefault=\"undirected\"><node id=\"a\"/><node id=\"b\">{data}</node>\
+             <edge source=\"a\" target=\"b\"{edge}/></graph></graphml>"
+        )
+    };
+    let beside = Defaults { capacity_bps: Some(3e9), ..Defaults::default() };
+    let read = |text: &str| graphml::network_with(text, &beside);
+    let key = |name: &str, default: &str| {
+        format!("<key id=\"d0\" for=\"edge\" attr.name=\"{name}\"><default>{default}</default></key>")
+    };
+    // A default counts as the data of each edge.
+    let labelled = read(&file(&key("LinkLabel", "10 Gbps"), "", "")).unwrap();
+    assert_eq!(labelled.links().iter().map(|l| l.capacity_bps).collect::<Vec<_>>(), [10e9, 10e9]);
+    for (text, what) in [
+        (file(&key("bw", "5e9"), "", ""), "unknown attribute \"bw\""),
+        (file(&key("bandwidth", "5e9"), "", ""), "unknown attribute \"bandwidth\""),
+        (file("", " capacity=\"10Gbps\"", ""), "an <edge> has the attribute \"capacity\""),
+        (file("", " delay=\"1ms\"", ""), "an <edge> has the attribute \"delay\""),
+        (file("", " bw=\"1\"", ""), "unknown attribute \"bw\""),
+        (
+            file(&key("capacity", "1Gbps"), "", "<data key=\"d0\">5Gbps</data>"),
+            "the key \"d0\" is declared for edges, and a node has it",
+        ),
+    ] {
+        let fault = read(&text).expect_err(&text);
+        assert!(fault.what.contains(what), "{text}: {fault}");
+    }
+    let json = |graph: Value| {
+        let whole = json!({"graph": graph, "nodes": [{"id": "a"}, {"id": "b"}],
+                           "links": [{"source": "a", "target": "b", "capacity": 1e9}]});
+        node_link::network_with(&whole, &Defaults::default())
+    };
+    assert!(json(json!({"bandwidth": "3Gbps"})).unwrap_err().what.contains("unknown attribute \"bandwidth\""));
+    assert!(json(json!({"name": "two nodes", "Network": "mine"})).is_ok());
+}
+
 #[test]
 fn a_link_that_has_failed_does_not_refuse_the_case() {
     let link = |a: &str, b: &str, bps: f64| json!({"source": a, "target": b, "capacity": bps});

@@ -52,6 +52,11 @@ impl Workload for Incast {
         let Some(name) = &self.receiver else { return Ok(()) };
         host(topology, name).map(drop).map_err(|e| e.below("receiver"))
     }
+    fn notes(&self, duration_ns: Ns) -> Vec<String> {
+        let starts = (0..self.senders as Ns).map(|k| k.saturating_mul(self.interval_ns));
+        let late = starts.filter(|&at_ns| at_ns >= duration_ns).count();
+        super::left_out(late, self.senders).into_iter().collect()
+    }
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let to = match &self.receiver {
             Some(name) => host(builder.topology, name).map_err(|e| e.below("receiver"))?,
