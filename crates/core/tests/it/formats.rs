@@ -157,7 +157,7 @@ fn faults_of_graphml() {
         (
             "<data key=\"d2\">",
             "<data key=\"d2\">host</data><data key=\"d2\">",
-            "line 12, column 60",
+            "line 12, column 65",
             "the data \"kind\" is given twice",
         ),
     ] {
