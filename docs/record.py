@@ -241,7 +241,7 @@ def counted(readme: str) -> str:
         'result must reach; their verdicts say "by our bound". '
         f"{records.tally(experiments)} The runs are of "
         f"{dates[0]} to {dates[-1]}; many experiments ran with few seeds. {records.ages(experiments)} `subak repro "
-        "--list` and the site's table have the date and code of each record. [Reproducing](docs/reproducing.md) "
+        "--list` gives the date and code of each record. [Reproducing](docs/reproducing.md) "
         "defines each verdict.\n"
     )
     lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import networkx
+import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -625,3 +626,15 @@ def test_queues_of_wrr_are_whole() -> None:
     for queues in (2.5, 1e-4):
         with pytest.raises(subak.InputError, match="whole number"):
             subak.Simulation({"kind": "star", "hosts": 4}, "wrr", params={"queues": queues})
+
+
+def test_an_index_without_a_name_is_refused_where_it_is_data() -> None:
+    network = subak.Network.generate("star", hosts=3)
+    frame = pandas.DataFrame({"src": ["h0", "h1"], "dst": ["h2", "h2"]}, index=["a", "b"])
+    with pytest.raises(subak.InputError, match="index without a name"):
+        subak.solve(network, flows=frame)
+    named = subak.solve(network, flows=frame.rename_axis("id"))
+    assert list(named.to_pandas()["id"]) == ["a", "b"]
+    # Selected rows keep their numbers: nobody gave those.
+    several = pandas.concat([frame, frame], ignore_index=True)
+    assert len(subak.solve(network, flows=several[several.src == "h0"]).flows) == 2

@@ -56,8 +56,14 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
 def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
     """Converts to an Arrow table; raises an error unless all columns are ``known`` and unique."""
     table = _arrow(given, what)
-    # An unnamed pandas index is ignored.
-    table = table.select([i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")])
+    import pyarrow as pa
+
+    # Rows that pandas selected or sorted keep their old numbers as an unnamed index. Another unnamed index is data.
+    unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
+    if any(not pa.types.is_integer(table.schema.field(name).type) for name in unnamed):
+        hint = 'name it as a column, such as frame.rename_axis("id"), or drop it: frame.reset_index(drop=True)'
+        raise InputError(None, what, "the frame has an index without a name", hint)
+    table = table.drop_columns(unnamed)
     names = dict(zip(table.column_names, _keys(table.column_names), strict=True))
     known = list(known)
     if twice := [name for name, times in Counter(_keys(table.column_names)).items() if times > 1]:
