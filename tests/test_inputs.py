@@ -594,7 +594,6 @@ def test_a_ring_without_kinds_says_who_sends(tmp_path: Path, kinds: dict[str, st
 
 
 def test_an_index_of_pandas_counts_as_a_column(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"src": ["1", "2"], "dst": ["3", "3"], "weight": [1, 3]}).set_index("weight")
     network = subak.Network.from_networkx(networkx.star_graph(3), capacity="10Gbps")
     want = pytest.approx([2.5e9, 7.5e9])

@@ -132,7 +132,9 @@ def test_a_flow_that_has_ended_is_not_changed() -> None:
     small, stopped = simulation.add("h0", "h4", size="1KB", id="a"), simulation.add("h1", "h5", id="b")
     assert simulation.run("5ms") == [small]
     simulation.stop(stopped)
-    for flow in (small, stopped):
+    timed = simulation.add("h2", "h6", stop="6ms")
+    simulation.run("7ms")
+    for flow in (small, stopped, timed):
         for change in (lambda f=flow: simulation.set_weight(f, 2), lambda f=flow: simulation.stop(f)):
             with pytest.raises(subak.InputError, match="has ended"):
                 change()

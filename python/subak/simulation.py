@@ -74,7 +74,7 @@ class Simulation(_subak.Simulation):
                 )
             spec[name] = section
         schemes = {} if isinstance(scheme, str) else {chosen["name"]: scheme}
-        return cls._made(_warned(runs.load(spec, backend, schemes), 4, is_open=True))
+        return super().__new__(cls, _warned(runs.load(spec, backend, schemes), 4, is_open=True))
 
     @classmethod
     def of_spec(
@@ -88,19 +88,7 @@ class Simulation(_subak.Simulation):
 
         What the spec measures is not recorded. Workloads whose flows wait for others are refused.
         """
-        return cls._made(_warned(runs.load(spec, backend, schemes), 3, is_open=False))
-
-    @classmethod
-    def _made(cls, spec: _subak.Spec) -> Self:
-        made = super().__new__(cls, spec)
-        made._ids = {one for one in made.flows.to_arrow().column("flow_id").to_pylist() if one is not None}
-        made._stopped = set()
-        return made
-
-    _ids: set[str]
-    """Ids of the flows."""
-    _stopped: set[int]
-    """Flows that finished or were stopped."""
+        return super().__new__(cls, _warned(runs.load(spec, backend, schemes), 3, is_open=False))
 
     def add(self, src: str | None = None, dst: str | None = None, **keys: Any) -> int:
         """Adds a flow and returns its number. It starts now unless ``start`` is given.
@@ -116,13 +104,8 @@ class Simulation(_subak.Simulation):
         rows = tables.rows_of(flows, "flows", _steps()) if tables.is_frame(flows) else flows
         if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
             raise InputError(None, "flows", f"it is {rows!r:.60}", "give a list of dicts, or a table")
-        ids = [row["id"] for row in rows if row.get("id") is not None]
-        twice = next((one for k, one in enumerate(ids) if one in self._ids or one in ids[:k]), None)
-        if twice is not None:
-            raise InputError(None, "flows", f'the id "{twice}" is taken already', "give every flow an id of its own")
         rows = [{key: value for key, value in row.items() if value is not None} for row in rows]
         first = super().add_flows(inputs.to_json(rows))
-        self._ids |= set(ids)
         return range(first, first + len(rows))
 
     @inputs.keywords
@@ -133,22 +116,19 @@ class Simulation(_subak.Simulation):
         """
         if stop_at not in (None, "finish", "done"):
             raise InputError(None, "stop_at", f"it is {stop_at!r}", 'give None, "finish" or "done"')
-        finished = super().advance(_time("until", until), stop_at or "time")
-        self._stopped |= set(finished)
-        return finished
+        return super().advance(_time("until", until), stop_at or "time")
 
     def set_weight(self, flow: int, weight: float) -> None:
         """Changes the weight of a flow."""
-        super().change_weight(self._running(flow), weight)
+        super().change_weight(_number(flow), weight)
 
     def stop(self, flow: int) -> None:
         """Stops a flow: it sends no new data."""
-        super().stop_flow(self._running(flow))
-        self._stopped.add(flow)
+        super().stop_flow(_number(flow))
 
     def reroute(self, flow: int, *paths: Sequence[str]) -> None:
         """Moves a flow to other paths, lists of links: one for each subflow. Packets in flight stay on the old path."""
-        super().change_paths(self._running(flow), [list(path) for path in paths])
+        super().change_paths(_number(flow), [list(path) for path in paths])
 
     def fail(self, link: str, *, both: bool = True) -> None:
         """Fails a link, and its reverse link if ``both``. Its packets are lost; paths of flows do not change."""
@@ -174,15 +154,7 @@ class Simulation(_subak.Simulation):
 
     def paces(self, flow: int) -> _subak.Table:
         """A row for each subflow of a running flow: its window, its pacing rate and its bytes in flight."""
-        return super().paces_table(flow)
-
-    def _running(self, flow: int) -> int:
-        """The number of a flow that has neither finished nor been stopped; an error for another one."""
-        if isinstance(flow, bool) or not hasattr(flow, "__index__") or not 0 <= flow < 1 << 32:
-            raise InputError(None, "flow", f"it is {flow!r}", "give the number that add returned")
-        if flow in self._stopped:
-            raise InputError(None, "flow", f"flow {flow} has ended", "add another flow")
-        return flow
+        return super().paces_table(_number(flow))
 
     def __repr__(self) -> str:
         """The present time and the number of flows."""
@@ -197,6 +169,13 @@ def _warned(spec: _subak.Spec, level: int, *, is_open: bool) -> _subak.Spec:
     for text in _subak.Simulation.warnings(spec, is_open):
         warnings.warn(text, InputWarning, stacklevel=level)
     return spec
+
+
+def _number(flow: int) -> int:
+    """The number of a flow; an error for what is no such number."""
+    if isinstance(flow, bool) or not hasattr(flow, "__index__") or not 0 <= flow < 1 << 32:
+        raise InputError(None, "flow", f"it is {flow!r}", "give the number that add returned")
+    return flow
 
 
 def _time(place: str, given: int | str) -> int:

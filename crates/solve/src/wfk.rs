@@ -1,8 +1,8 @@
 //! The WF^k algorithms (PERC thesis, Algorithm 7; section 3.4): water-filling that freezes links in parallel.
 //!
 //! In each iteration a link freezes, with its flows, if its rate (its remaining capacity per unit of weight) is the
-//! lowest among its neighbors up to degree k. k = 1 is the CPG algorithm (Algorithm 3), 2 bounds s-PERC, infinity is
-//! classic water-filling. A flow of weight w counts as w flows. Flows and links are removed after the loop over links;
+//! lowest among its neighbors up to degree k. k = 1 is the CPG algorithm (Algorithm 3); the number of iterations at
+//! k = 2 bounds the convergence time of s-PERC; k = infinity is classic water-filling. A flow of weight w counts as w flows. Flows and links are removed after the loop over links;
 //! links without flows are removed too.
 
 use subak_core::{FlowId, IdVec, LinkId};

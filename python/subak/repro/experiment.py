@@ -42,7 +42,7 @@ class Check:
     key: str
     what: str
     published: str
-    """The paper's text or a value read from its figure; empty for a value that is only reported."""
+    """The paper's text or a value read from its figure; empty if the paper has no such value."""
     at: str
     """Section or figure of the paper that has the value."""
     must_show: str

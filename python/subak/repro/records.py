@@ -140,7 +140,7 @@ class Record:
         return [part for part, told in now.items() if then.get(part) != told and part != measures.EXTENSION]
 
     def unseen(self) -> list[str]:
-        """Recorded parts that cannot be compared here: an installed package has no sources of crates."""
+        """Parts of the code whose recorded hash has no counterpart here: a package has no sources of crates."""
         now = measures.of(self.experiment)
         return [part for part in self.held["measures"] if part not in now]
 

@@ -142,7 +142,7 @@ pub struct Info {
 
 /// Tolerance and convergence time of a scheme, for a constant set of flows and one queue per host. With per-flow round
 /// robin at the NIC convergence may take ten times as long: an overloaded NIC link measures no more than its capacity.
-/// The tests check both.
+/// Tests check the tolerance and the time, with one queue per host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
     /// Largest relative difference between a flow's rate, averaged over a hundred RTTs, and its rate under the

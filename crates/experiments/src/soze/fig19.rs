@@ -29,7 +29,7 @@ const LIMIT: usize = 200;
 /// Dwell time of convergence, RTTs.
 const HELD: usize = 50;
 
-/// What is simulated.
+/// Scheme and backend of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Model {
     /// `soze-virtual` as a fluid.

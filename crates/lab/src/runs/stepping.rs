@@ -9,6 +9,7 @@ use crate::spec::scenario::Scenario;
 use crate::spec::topology::{Topology, unknown_link};
 use crate::spec::workload::{FlowBuilder, Planned, steps};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -47,6 +48,8 @@ pub struct Stepping {
     /// Router and path choices of flows that are added; `None` only during [`Stepping::add`].
     routing: Option<(Router, Stream)>,
     flows: IdVec<FlowId, Planned>,
+    /// Ids of the flows that have one.
+    ids: HashSet<String>,
     capacities: Capacities,
     /// The error that ended the simulation.
     broken: Option<InputError>,
@@ -92,6 +95,7 @@ impl Stepping {
             backend,
             routing: Some((topology.router(), Stream::new(seed, "paths of added flows"))),
             flows: IdVec::new(),
+            ids: HashSet::new(),
             capacities: Capacities::of(network),
             broken: None,
             scenario,
@@ -111,6 +115,7 @@ impl Stepping {
     /// have a `start`. Returns the number of the first one: numbers are consecutive.
     pub fn add(&mut self, mut list: Value) -> Result<FlowId, InputError> {
         let (now_ns, first) = (self.backend.now_ns(), self.flows.next_id());
+        self.check_ids(&list)?;
         for flow in list.as_array_mut().into_iter().flatten() {
             if let Value::Object(flow) = flow {
                 flow.entry("start").or_insert_with(|| json!(format!("{now_ns}ns")));
@@ -134,6 +139,19 @@ impl Stepping {
         }
         self.take(planned)?;
         Ok(first)
+    }
+
+    /// An error for an id in `list` that another flow has.
+    fn check_ids(&self, list: &Value) -> Result<(), InputError> {
+        let mut new = HashSet::new();
+        for (i, flow) in list.as_array().into_iter().flatten().enumerate() {
+            let Some(id) = flow.get("id").and_then(Value::as_str) else { continue };
+            if self.ids.contains(id) || !new.insert(id) {
+                let what = format!("the id {} is taken already", quoted(id));
+                return Err(InputError::new(format!("flows[{i}].id"), what, "give every flow an id of its own"));
+            }
+        }
+        Ok(())
     }
 
     fn check(&self, flow: &Planned) -> Result<(), InputError> {
@@ -172,6 +190,7 @@ impl Stepping {
         crate::spec::policy::apply(self.scenario.policy, &mut planned)?;
         for flow in planned {
             self.backend.add(flow.first_plan());
+            self.ids.extend(flow.id.clone());
             self.flows.push(flow);
         }
         Ok(())
@@ -179,7 +198,7 @@ impl Stepping {
 
     /// Changes the weight of a flow.
     pub fn set_weight(&mut self, flow: FlowId, weight: f64) -> Result<(), InputError> {
-        self.check_flow(flow)?;
+        self.check_open(flow)?;
         self.check_weights().map_err(|e| e.below("weight"))?;
         if !(weight > 0.0 && weight <= 1e12) {
             return Err(InputError::new("weight", format!("it is {weight}"), "give a number above 0, at most 1e12"));
@@ -196,14 +215,15 @@ impl Stepping {
 
     /// Stops a flow: it sends no new data.
     pub fn stop(&mut self, flow: FlowId) -> Result<(), InputError> {
-        self.check_flow(flow)?;
+        self.check_open(flow)?;
         self.backend.stop_flow(flow);
+        self.flows[flow].plan.stop_ns = Some(self.backend.now_ns());
         Ok(())
     }
 
     /// Changes the paths of a flow, one for each subflow, given by the names of links.
     pub fn reroute(&mut self, flow: FlowId, paths: &[Vec<String>]) -> Result<(), InputError> {
-        self.check_flow(flow)?;
+        self.check_open(flow)?;
         let topology = &self.scenario.topology;
         let planned = &self.flows[flow];
         let subflows = planned.plan.routes.len();
@@ -273,6 +293,16 @@ impl Stepping {
             n => format!("flows have numbers 0 to {}", n - 1),
         };
         Err(InputError::new("flow", format!("there is no flow {flow}"), hint))
+    }
+
+    /// An error for a flow that does not exist, has finished, or was stopped.
+    fn check_open(&self, flow: FlowId) -> Result<(), InputError> {
+        self.check_flow(flow)?;
+        let is_stopped = self.flows[flow].plan.stop_ns.is_some_and(|stop_ns| stop_ns <= self.backend.now_ns());
+        if is_stopped || self.backend.flow(flow).finished_ns.is_some() {
+            return Err(InputError::new("flow", format!("flow {flow} has ended"), "add another flow"));
+        }
+        Ok(())
     }
 
     /// Advances to `until_ns`, or to the event in `end` if that comes first. `false` if `cancel` was set: the

@@ -194,7 +194,7 @@ const CONVERGENCE: &[Key] = &[
         "against",
         ValueType::Word(&["policy", "scheme"]),
         "policy",
-        "goal: the optimum of the `policy`, or that of the `scheme`",
+        "goal: `policy`: the exact rates under the policy, on whole links; `scheme`: under the scheme's own goal, on the part of each link that it leaves to data",
     ),
     Key::new(
         "acks",

@@ -400,12 +400,12 @@ impl Tie {
     pub fn covering(self, error: f64) -> Self {
         Tie(self.0.max(error))
     }
-    /// `x <= y`, ties included.
+    /// Whether `x` is at most `y`, or above it by the tolerance at most.
     #[inline]
     pub fn at_most(self, x: f64, y: f64) -> bool {
         x <= y * (1.0 + self.0)
     }
-    /// `x < y`, ties excluded.
+    /// Whether `x` is below `y` by more than the tolerance.
     #[inline]
     pub fn below(self, x: f64, y: f64) -> bool {
         x < y * (1.0 - self.0)
