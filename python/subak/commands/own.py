@@ -35,7 +35,7 @@ def check(
     ],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")] = False,
 ) -> None:
-    """Check what every scheme has to keep: every byte once under each fault, and the same bytes twice."""
+    """Check that a scheme delivers every byte once under each fault, and that a repeated run gives the same results."""
     from subak import conformance
 
     with waiting("checking"):

@@ -40,7 +40,7 @@ Next = tuple[tuple[str, str | None], ...]
 def looked(names: Iterable[str], egress: bool) -> set[str]:
     """Fields on which a read of ``names`` depends.
 
-    In egress they include the ingress fields behind the traffic manager's.
+    In egress, fields that the traffic manager sets depend on the ingress fields from which it sets them.
     """
     found = set(names)
     if egress and any(_standard(name) in QUEUED for name in found):

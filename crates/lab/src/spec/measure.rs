@@ -203,12 +203,7 @@ const CONVERGENCE: &[Key] = &[
         "whether the goal reserves capacity on each link for the ACKs of the flows that cross it in the opposite direction",
     ),
     Key::new("every", INTERVAL, "10us", "sampling interval"),
-    Key::new(
-        "filter",
-        INTERVAL,
-        "80us",
-        "time constant of the filter over received rates; its lag is subtracted. See below",
-    ),
+    Key::new("filter", INTERVAL, "80us", "time constant of the filter over received rates. See below"),
 ];
 
 fn convergence(value: &Value) -> Result<Convergence, InputError> {

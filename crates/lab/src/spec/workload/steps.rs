@@ -41,7 +41,7 @@ const FLOW: &[Key] = &[
         "start",
         ValueType::Time,
         "0",
-        "start time. With `after`: delay from the completion of the last of the flows in `after`, at least one link's delay",
+        "start time. With `after`: delay from the completion of the last of the flows in `after`, at least the smallest link delay of the network",
     ),
     Key::open("stop", ValueType::Time, "when its size is sent, or at the end of the run", "stop time"),
     Key::open("size", ValueType::Size, "endless", "bytes to send"),
