@@ -10,7 +10,7 @@ BPF = $(shell command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -
 .PHONY: setup agent packages wheel man clang quick format demo test lint fuzz soak docs records deny bench bench-all clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
-setup: .venv/.installed agent
+setup: .venv/.locked .venv/.installed agent
 
 ## .venv/bin/subak-agent, which hosts run: with eBPF where clang is
 agent: .venv/.locked
@@ -29,13 +29,20 @@ wheel: setup man
 man: setup
 	$(BIN)/python docs/man.py
 
+# What tests, documentation and all extras need.
 .venv/.locked: requirements.lock
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	touch $@
 
-.venv/.installed: .venv/.locked $(SOURCES)
-	$(BIN)/maturin develop --release --locked
+# What builds the package.
+.venv/.maturin: requirements.lock
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock maturin
+	touch $@
+
+.venv/.installed: .venv/.maturin $(SOURCES)
+	PIP_CONSTRAINT=requirements.lock $(BIN)/maturin develop --release --locked --extras plot
 	rm -f .venv/.wheel
 	touch $@
 
@@ -63,7 +70,7 @@ quick: .venv/.locked
 	rm -f .venv/.installed
 
 ## dctcp, s-perc and ideal under web search on 64 hosts, the report of it, and the README's picture
-demo: $(or $(INSTEAD),setup)
+demo: $(or $(INSTEAD),.venv/.installed)
 	rm -rf out/demo
 	$(BIN)/subak run examples/demo.toml --out out/demo
 	$(BIN)/subak report out/demo --output out/demo/report.html

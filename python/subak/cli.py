@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from subak import renamed, stdout
+from subak import extras, renamed, stdout
 from subak._subak import __build__, __version__, generators
 from subak.commands.allocator import allocator
 from subak.commands.completion import scheme_names
@@ -58,11 +58,10 @@ def main() -> None:
         _say_error(error)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        if error.name not in ("dask", "distributed", "matplotlib", "networkx"):
+        name = extras.missing(error)
+        if not name:
             raise
-        extra = {"dask": "cluster", "distributed": "cluster", "matplotlib": "plot"}.get(error.name)
-        hint = f'pip install "subak[{extra}]"' if extra else f"pip install {error.name}"
-        _say_error(InputError(None, "", f"{error.name} is missing", f"install it: {hint}"))
+        _say_error(InputError(None, "", f"{name} is missing", f"install it: {extras.command(name)}"))
         sys.exit(2)
     except BrokenPipeError:
         stdout.drop()

@@ -11,6 +11,8 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from subak import extras
+
 
 @dataclass(frozen=True)
 class Check:
@@ -34,6 +36,7 @@ def checks() -> list[Check]:
         _package("pandas", "answers and results as pandas data frames"),
         _package("networkx", "networks from graphs and back: Network.from_networkx"),
         _package("matplotlib", "Results.plot, and the pictures of subak repro"),
+        _package("ortools", "subak fit, and subak repro fit-*"),
         _package("distributed", "run and repro --cluster, and subak.run with a client of Dask"),
         Check("chromium", browser, "the test that looks at the report", "apt-get install chromium"),
         _package("pyroute2", "subak testbed, and subak run --backend testbed"),
@@ -67,5 +70,4 @@ def _hosts() -> list[Check]:
 def _package(name: str, needed_for: str) -> Check:
     found = importlib.util.find_spec(name)
     version = importlib.metadata.version(name) if found else None
-    extra = {"matplotlib": "plot", "distributed": "cluster"}.get(name)
-    return Check(name, version, needed_for, f'pip install "subak[{extra}]"' if extra else f"pip install {name}")
+    return Check(name, version, needed_for, extras.command(name))

@@ -439,7 +439,7 @@ def _paper_and_params(out: Console, one: Mapping[str, Any]) -> None:
 def checks(made: Sequence[Check]) -> None:
     """Prints one line for each check; a missing requirement comes with a hint."""
     out = console()
-    rows = table(None, "", "", "For", "Mend", justify="left")
+    rows = table(None, "", "", "For", "Hint", justify="left")
     for check in made:
         rows.add_row(check.name, check.found or "missing", check.needed_for, "" if check.found else check.hint)
     out.print(rows)

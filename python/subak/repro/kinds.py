@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from subak import _subak
+from subak import _subak, extras
 from subak.errors import InputError
 from subak.repro.experiment import Experiment
 from subak.repro.reading import Section
@@ -152,7 +152,13 @@ def _computed_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
 
 def _python_check(experiment: Experiment, told: Section) -> None:
     _no_specs(experiment, told)
-    run = getattr(experiment.module, "run", None)
+    try:
+        run = getattr(experiment.module, "run", None)
+    except ModuleNotFoundError as error:
+        if not extras.missing(error):
+            raise
+        # Such an experiment can be listed, but not run.
+        return
     wanted = ["settings", "runs", "seed", "progress"]
     if run is None or list(inspect.signature(run).parameters) != wanted:
         raise told.error(
