@@ -108,7 +108,7 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	@command -v cargo-deny >/dev/null && $(MAKE) deny || echo "cargo-deny is not there: tests/test_dependencies.py alone looks at licenses and sources"
+	@command -v cargo-deny >/dev/null && $(MAKE) deny || echo "cargo-deny is not there: tests/project/test_dependencies.py alone looks at licenses and sources"
 
 # The report's screenshot test wants a browser; where it cannot be had the test says so and skips.
 chromium:

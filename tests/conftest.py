@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from allocator_outside import Daemon, Endpoint, Make, making, two_to_one
+from allocator_endpoint import Daemon, Endpoint, Make, making, two_to_one
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "subak"

@@ -1,5 +1,5 @@
 //! Results of the test build (with overflow checks, and with dependencies that are hardly optimized) are the bytes in
-//! `tests/data/same/bytes.json`. `tests/test_same_bytes.py` compares the release build's with the same file.
+//! `tests/data/same/bytes.json`. `tests/simulate/test_same_bytes.py` compares the release build's with the same file.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

@@ -1,10 +1,10 @@
-//! Documents of earlier versions can still be read. `tests/test_kept.py` says what to do if one cannot.
+//! Documents of earlier versions can still be read. `tests/inputs/test_kept.py` says what to do if one cannot.
 
 use subak_testbed::{Recording, Schedule};
 
 #[test]
 fn documents_that_an_earlier_version_wrote() {
-    let why = "a document of an earlier version is not read any more: see tests/test_kept.py for what to do";
+    let why = "a document of an earlier version is not read any more: see tests/inputs/test_kept.py for what to do";
     let schedule: Schedule = serde_json::from_str(include_str!("../../../tests/data/kept/schedule.json")).expect(why);
     assert_eq!(schedule.check(), Ok(()));
     assert_eq!((schedule.flows[0].size_bytes, schedule.flows[0].weight), (Some(20_000), 1.0));

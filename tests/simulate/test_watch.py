@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import browser
 from PIL import Image
 from subak import runs
 from subak.watching import Page
-from test_report import browser
 
 COMMAND = Path(sys.executable).with_name("subak")
 SPEC = {

@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import subak
+from browser import asked, browser
 from conftest import Subak
-from test_report import asked, browser
 
 TRANSPORT = {"kind": "leaf-spine", "leaves": 3, "spines": 3, "hosts_per_leaf": 2, "host_rate": "10Gbps"}
 ODD = r"<b>&\"x'_$1% #~^{} \\"

@@ -20,7 +20,7 @@ import pytest
 import subak
 from conftest import ROOT
 
-REFERENCE = Path(__file__).parent / "data/hpcc_simulator.csv"
+REFERENCE = ROOT / "tests/data/hpcc_simulator.csv"
 SCHEMES = ("hpcc", "dcqcn", "timely")
 KEY = ["src", "dst", "size_bytes", "start_ns"]
 SAMPLE_US = 10

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 import pytest
-from allocator_outside import (
+from allocator_endpoint import (
     SHARE,
     Make,
     all_told,

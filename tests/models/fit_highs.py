@@ -1,8 +1,8 @@
 """Smallest numbers of stages by an independent formulation on HiGHS.
 
-It is a program of its own, since HiGHS and OR-tools cannot be imported in one process. ``python tests/fit_highs.py
-PROGRAM STAGES [SECONDS]`` prints whether the program fits into that number of stages of RMT. It reads the program's
-JSON, computes formats, overheads and order itself, and imports nothing of Subak.
+It is a program of its own, since HiGHS and OR-tools cannot be imported in one process. ``python
+tests/models/fit_highs.py PROGRAM STAGES [SECONDS]`` prints whether the program fits into that number of stages of
+RMT. It reads the program's JSON, computes formats, overheads and order itself, and imports nothing of Subak.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import highspy
 
-PROGRAMS = Path(__file__).parent.parent / "python" / "subak" / "pipeline" / "programs"
+PROGRAMS = Path(__file__).parents[2] / "python/subak/pipeline/programs"
 BLOCKS = {"sram": 106, "tcam": 16}
 ROWS = {"sram": 1000, "tcam": 2000}
 BITS = {"sram": 80, "tcam": 40}

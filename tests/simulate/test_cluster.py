@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import subak as sb
 from conftest import COMMAND, ROOT, Subak
-from dask_outside import Dask, within
+from dask_processes import Dask, within
 from distributed import Client
 from subak import cluster
 

@@ -1,6 +1,6 @@
 """Dependency graphs of random programs with every supported construct, against enumeration of every path.
 
-``SUBAK_FIT_PROGRAMS=3000 pytest tests/test_fit_random.py`` tries more programs.
+``SUBAK_FIT_PROGRAMS=3000 pytest tests/fit/test_fit_random.py`` tries more programs.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import subak
+from conftest import ROOT
 
-SPECS = sorted((Path(__file__).parent / "data" / "threads").glob("*.toml"))
+SPECS = sorted((ROOT / "tests/data/threads").glob("*.toml"))
 
 
 def tables(spec: Path, out: Path, threads: int) -> dict[str, bytes]:

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import subak as package
+from browser import asked, browser
 from conftest import Subak
 from subak.errors import InputError
 from subak.plots import _bars
 from subak.reporting import build, figures
-from test_report import asked, browser
 
 SPEC: dict[str, Any] = {
     "name": "swept",

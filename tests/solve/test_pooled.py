@@ -7,13 +7,13 @@ with numbers of 500 to 1500 bits. `floor_bps` is the smallest rate by which an e
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import subak
+from conftest import ROOT
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "pooled.json").read_text())
+CASES: list[dict[str, Any]] = json.loads((ROOT / "tests/data/pooled.json").read_text())
 
 # Known deviations: how the solve ends, and the largest relative error. In the first case a flow keeps a thousandth of
 # a bit/s that no other flow gets. In the second a demand equals the link's capacity, so that the price is arbitrary,

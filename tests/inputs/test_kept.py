@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import subak
-from conftest import Subak
+from conftest import ROOT, Subak
 
-KEPT = Path(__file__).parent / "data/kept"
+KEPT = ROOT / "tests/data/kept"
 FIGURES: dict[str, Any] = json.loads((KEPT / "figures.json").read_text())
 ADVICE = """{file}, which an earlier version wrote, is read otherwise than then.
 If this was not meant: correct the reader.
@@ -189,7 +189,7 @@ def test_what_is_missing_is_found() -> None:
 
 def test_every_kept_file_is_read() -> None:
     """A test reads every file in the folder, and the files are small."""
-    text = Path(__file__).read_text() + (Path(__file__).parent.parent / "crates/testbed/tests/kept.rs").read_text()
+    text = Path(__file__).read_text() + (ROOT / "crates/testbed/tests/kept.rs").read_text()
     names = {path.name for path in KEPT.iterdir()} - {"figures.json"}
     assert [name for name in sorted(names) if name not in text] == []
     assert sum(path.stat().st_size for path in KEPT.rglob("*") if path.is_file()) < 200_000

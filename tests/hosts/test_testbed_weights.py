@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 import subak
+from conftest import ROOT
 from subak.testbed.standing import Standing, everything
 from subak.testbed.testbed import agent
 
 COMMAND = Path(sys.executable).with_name("subak")
-ROOT = Path(__file__).parents[1]
 PORT = 5201
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
 

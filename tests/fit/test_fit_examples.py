@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from subak.pipeline import fit, program_file, switch_file
 from subak.pipeline.program import Program
 
-FOLDER = Path(__file__).parent.parent / "examples" / "p4"
+FOLDER = ROOT / "examples/p4"
 RMT = switch_file.load("rmt")
 STAGES = {
     "forwarding": 1,
@@ -84,6 +84,6 @@ def test_meters_hashes_and_registers_tie_tables() -> None:
 def test_an_independent_formulation_finds_no_fewer_stages(name: str, stages: int) -> None:
     """One stage less is infeasible by ``fit_highs.py``, in 1 to 15 s; the validator has confirmed that ``stages``
     suffice."""
-    script = Path(__file__).parent / "fit_highs.py"
+    script = ROOT / "tests/models/fit_highs.py"
     ended = subprocess.run([sys.executable, script, name, str(stages - 1)], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "no"

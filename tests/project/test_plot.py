@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import subak as package
+from browser import browser, chromium
 from conftest import Subak
 from PIL import Image
 from subak.reporting import figures
-from test_report import browser, chromium
 
 SPEC: dict[str, Any] = {
     "name": "drawn",

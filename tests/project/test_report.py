@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
+from browser import asked, browser, chromium
 from conftest import Subak
 from PIL import Image
 from subak.reporting import build
@@ -233,10 +232,6 @@ def test_runs_of_one_name_and_runs_that_were_interrupted(subak: Subak, folders: 
     assert text.count("this is of 1 of 12 trials") == 1
 
 
-def browser() -> str | None:
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
 @pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")
 @pytest.mark.parametrize("width", [400, 1280])
 def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
@@ -265,25 +260,6 @@ def test_no_text_of_an_axis_lies_on_another(page: Path, tmp_path: Path, width: i
 @pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")
 def test_the_pages_script_does_what_it_says(page: Path, tmp_path: Path) -> None:
     assert asked(page, tmp_path, "report_works.js", 1280) == [True] * 7
-
-
-def asked(page: Path, folder: Path, script: str, width: int) -> list[Any]:
-    """Value of ``found`` after the ``script`` from this folder ran in the page."""
-    script = Path(__file__).with_name(script).read_text()
-    probe = folder / "probe.html"
-    tell = 'document.body.innerHTML = ""; document.body.dataset.found = JSON.stringify(found);'
-    probe.write_text(page.read_text().replace("</body>", f"<script>(() => {{{script}\n{tell}}})();</script></body>"))
-    command = [*chromium(folder / "profile"), f"--window-size={width},1800", "--dump-dom", probe.as_uri()]
-    dumped = subprocess.run(command, check=True, capture_output=True, timeout=120).stdout.decode()
-    told = re.search(r'data-found="(.*?)"', dumped)
-    assert told, "the script did not come to its end"
-    return json.loads(html.unescape(told[1]))
-
-
-def chromium(profile: Path) -> list[str]:
-    quiet = "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
-    options = ["--headless", "--no-sandbox", *quiet.split(), "--disable-sync", "--hide-scrollbars"]
-    return [browser() or "", *options, f"--user-data-dir={profile}"]
 
 
 def screenshot(page: Path, path: Path, width: int, theme: str) -> list[tuple[int, int, int]]:

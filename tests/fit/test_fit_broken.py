@@ -1,6 +1,6 @@
 """Randomly broken programs, and very large ones: each is read, or refused with its place, in a short time.
 
-``SUBAK_FIT_BROKEN=10000 pytest tests/test_fit_broken.py`` tries more of them.
+``SUBAK_FIT_BROKEN=10000 pytest tests/fit/test_fit_broken.py`` tries more of them.
 """
 
 from __future__ import annotations

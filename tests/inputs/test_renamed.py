@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import subak
-from conftest import Subak
+from conftest import ROOT, Subak
 from subak import InputError
 from subak.errors import InputWarning
 
-KEPT = Path(__file__).parent / "data/kept"
+KEPT = ROOT / "tests/data/kept"
 SPEC: dict[str, Any] = {
     "network": {"kind": "star", "hosts": 3, "rate": "1Gbps", "nic": "turns"},
     "workload": {"kind": "incast", "senders": 2, "size": "30KB"},

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import subak as sb
-from conftest import COMMAND, Subak
+from conftest import COMMAND, ROOT, Subak
 from subak import _subak
 from subak.results import KINDS
 
@@ -189,7 +189,7 @@ def test_comparison_for_people(subak: Subak, spec: Path, whole: Path) -> None:
 def test_few_endless_flows_have_their_rates_printed(subak: Subak, tmp_path: Path) -> None:
     """Two flows of weights 3 and 1 over 100 Mb/s: the command prints each flow's mean rate after the warm-up."""
     spec = tmp_path / "spec.toml"
-    example = (Path(__file__).parent.parent / "examples/testbed.toml").read_text()
+    example = (ROOT / "examples/testbed.toml").read_text()
     spec.write_text(example.replace('"5s"', '"1s"').replace('warmup = "1s"', 'warmup = "500ms"'))
     done = subak("run", str(spec), "--backend", "packet", "--out", tmp_path / "out")
     assert done.code == 0, done.err

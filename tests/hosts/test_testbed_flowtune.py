@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 import subak
+from browser import browser
 from PIL import Image
 from subak.commands.allocator import ask
 from subak.repro import stats
 from subak.testbed import by_hand, flowtune
-from test_report import browser
 from test_testbed import processes_of, programs_left, wait_for_ends
 
 COMMAND = Path(sys.executable).with_name("subak")

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).parents[1]
 NAMES = ("subak-allocator", "subak-agent")
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="packages are installed by root"),

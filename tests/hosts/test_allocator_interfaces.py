@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 import pytest
-from allocator_outside import (
+from allocator_endpoint import (
     SHARE,
     Make,
     graph,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 import subak
+from conftest import ROOT
 
 NETWORK = {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4}
 PAIRS = [("h0", "h4"), ("h1", "h4"), ("h2", "h5"), ("h3", "h0"), ("h6", "h1"), ("h7", "h4")]
@@ -301,7 +302,7 @@ def test_what_cannot_be_used_is_refused_and_changes_nothing(call: Any, said: str
 
 
 def test_the_agent_of_the_example_learns() -> None:
-    learn = runpy.run_path(str(Path(__file__).parents[1] / "examples/environment.py"))["learn"]
+    learn = runpy.run_path(str(ROOT / "examples/environment.py"))["learn"]
     returns = learn(300)
     # A policy at random misses most deadlines; the best weights cost about 20.
     assert sum(returns[-50:]) / 50 > sum(returns[:50]) / 50 + 30
