@@ -53,6 +53,7 @@ EOF
 
 files_of_subak_allocator() {
   install -D -m 644 packages/allocator.toml "$1/etc/subak/allocator.toml"
+  install -D -m 644 -t "$1/usr/share/doc/subak-allocator" packages/monitoring/subak.rules.yml packages/monitoring/subak.dashboard.json
   echo /etc/subak/allocator.toml >"$1/DEBIAN/conffiles"
   printf 'u subak - "Subak'\''s allocator"\n' | install -D -m 644 /dev/stdin "$1/usr/lib/sysusers.d/subak.conf"
   cat >"$1/DEBIAN/postinst" <<'EOF'

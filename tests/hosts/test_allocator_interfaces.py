@@ -7,7 +7,9 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import socket
+import subprocess
 import time
 from typing import Any
 
@@ -21,6 +23,7 @@ from allocator_endpoint import (
     star,
     told,
 )
+from conftest import ROOT
 
 
 def test_files_that_are_none(two: Any) -> None:
@@ -272,6 +275,19 @@ def test_metrics_are_prometheus_text(two: Any) -> None:
         assert f'subak_link_{name}{{link="{link}"}}' in values
     assert [value for name, value in values.items() if name.startswith("subak_build_info{version=")] == [1]
     assert 1e6 < values["process_resident_memory_bytes"] < 1e9
+
+
+def test_alerts_and_the_dashboard_use_metrics_that_there_are(two: Any) -> None:
+    folder = ROOT / "packages/monitoring"
+    rules = (folder / "subak.rules.yml").read_text()
+    dashboard = json.loads((folder / "subak.dashboard.json").read_text())
+    panels = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    named = set(re.findall(r"\b(?:subak|process)_[a-z_]+", " ".join([*re.findall("expr: (.*)", rules), *panels])))
+    there = set(re.findall(r"^([a-z_]+)", two[0].get("/metrics")[1], re.MULTILINE))
+    assert named - there == set()
+    assert len(re.findall("- alert:", rules)) == 8
+    if promtool := shutil.which("promtool"):
+        subprocess.run([promtool, "check", "rules", folder / "subak.rules.yml"], check=True, capture_output=True)
 
 
 def test_a_host_that_was_silent_is_named(two: Any) -> None:

@@ -283,27 +283,31 @@ impl Look {
     fn counted(&self) -> Vec<(&'static str, &'static str, u64)> {
         let (counts, core) = (&self.counts, &self.core);
         vec![
-            ("received", "datagrams that came", counts.received),
-            ("unknown", "datagrams of nobody who is known", counts.unknown),
-            ("forged", "datagrams with a wrong tag", counts.forged),
-            ("limited", "datagrams beyond what their host may send", counts.limited),
-            ("malformed", "datagrams with the right tag that could not be read", counts.malformed),
-            ("at_rest", "datagrams that came while another allocator served", counts.at_rest),
-            ("taken", "datagrams taken", core.taken),
-            ("stale", "datagrams that were doubled, late, or of a life that is over", core.stale),
-            ("unproven", "datagrams of lives that did not know this allocator yet", core.unproven),
-            ("foreign", "datagrams in another's name", core.forged),
-            ("refused", "flowlets beyond what their host may have", core.refused),
-            ("lapsed", "hosts that were silent for too long", core.lapsed),
-            ("updates", "rates told", core.updates),
-            ("again", "rates told again", core.again),
+            ("received", "datagrams received", counts.received),
+            ("unknown", "datagrams of unknown hosts", counts.unknown),
+            ("forged", "datagrams with a wrong authentication tag", counts.forged),
+            ("limited", "datagrams above the limit of their host", counts.limited),
+            ("malformed", "authenticated datagrams that could not be decoded", counts.malformed),
+            ("at_rest", "datagrams received while another allocator served", counts.at_rest),
+            ("taken", "accepted datagrams", core.taken),
+            ("stale", "datagrams that were duplicates, late, or of an earlier session", core.stale),
+            ("unproven", "datagrams of sessions that do not know this allocator yet", core.unproven),
+            ("foreign", "datagrams that claim another host's identity", core.forged),
+            ("refused", "flowlets above the limit of their host", core.refused),
+            ("lapsed", "leases that expired because their host was silent", core.lapsed),
+            ("updates", "rates sent", core.updates),
+            ("again", "rates sent again", core.again),
             ("sent", "datagrams sent", counts.sent),
-            ("nowhere", "datagrams to hosts that have not been heard", counts.nowhere),
-            ("unsent", "datagrams that the kernel did not take", counts.unsent),
-            ("calls", "calls of the kernel that sent or received", counts.calls),
-            ("iterations", "iterations made", counts.iterations),
-            ("lowered", "times that less was promised on a link, for flows lost there", counts.lowered),
-            ("skipped", "iterations left out, for the one before was late", counts.skipped),
+            ("nowhere", "datagrams to hosts that were never heard", counts.nowhere),
+            ("unsent", "datagrams that the kernel refused to send", counts.unsent),
+            ("calls", "system calls that sent or received datagrams", counts.calls),
+            ("iterations", "iterations of the optimizer", counts.iterations),
+            (
+                "lowered",
+                "times that the granted rates of a link were lowered because flows lost packets",
+                counts.lowered,
+            ),
+            ("skipped", "iterations skipped because the previous one was late", counts.skipped),
         ]
     }
 
@@ -322,27 +326,30 @@ impl Look {
         each("subak_host_joined", "gauge", "1 while the host has joined", &|host| {
             Some(f64::from(peers.get(&host.number).is_some_and(|peer| peer.is_joined)))
         });
-        each("subak_host_silent_seconds", "gauge", "time since the host was heard last", &|host| {
+        each("subak_host_silent_seconds", "gauge", "time since the host was last heard", &|host| {
             let heard_ns = peers.get(&host.number).map(|peer| peer.heard_ns).filter(|ns| *ns > 0)?;
             Some(self.now_ns.saturating_sub(heard_ns) as f64 * 1e-9)
         });
         each("subak_host_flowlets", "gauge", "flowlets of the host", &|host| {
             Some(peers.get(&host.number).map_or(0.0, |peer| peer.flowlets as f64))
         });
-        each("subak_host_lapses_total", "counter", "times that the host was silent for too long", &|host| {
-            Some(host.lapses as f64)
-        });
+        each(
+            "subak_host_lapses_total",
+            "counter",
+            "times that the lease of the host expired because it was silent",
+            &|host| Some(host.lapses as f64),
+        );
     }
 
     fn link_metrics(&self, out: &mut String) {
         let lowered: Vec<f64> = self.lowered_bps.iter().map(|bps| f64::from(u8::from(bps.is_some()))).collect();
         for (name, help, values) in [
-            ("capacity_bps", "capacity that is declared, 0 if the link is down", &self.capacity_bps),
-            ("available_bps", "what may be promised on the link", &self.available_bps),
-            ("promised_bps", "the rates that were granted over the link", &self.promised_bps),
-            ("unscheduled_bps", "traffic of the link that nobody schedules", &self.unscheduled_bps),
-            ("lost_bps", "what flows lost of their rates on the link lately", &self.lost_bps),
-            ("lowered", "1 while less is promised, for flows lost there", &lowered),
+            ("capacity_bps", "declared capacity; 0 if the link is down", &self.capacity_bps),
+            ("available_bps", "rate that may be granted on the link", &self.available_bps),
+            ("promised_bps", "sum of the granted rates", &self.promised_bps),
+            ("unscheduled_bps", "unscheduled traffic", &self.unscheduled_bps),
+            ("lost_bps", "rate of paced traffic that was lost in the last lease", &self.lost_bps),
+            ("lowered", "1 while the granted rates are lowered because flows lost packets", &lowered),
         ] {
             head(out, &format!("subak_link_{name}"), "gauge", help);
             for (link, value) in self.plan.network.links().iter().zip(values) {
@@ -364,13 +371,9 @@ impl Look {
             ("serving", "1 while this allocator serves", usize::from(self.is_serving)),
             ("hosts", "hosts that may join", self.hosts.len()),
             ("joined", "hosts that have joined", joined),
-            ("flowlets", "flowlets that are known", self.flows.len()),
+            ("flowlets", "known flowlets", self.flows.len()),
             ("links_down", "links that are down", down),
-            (
-                "links_lowered",
-                "links with less promised, for flows lost there",
-                self.lowered_bps.iter().flatten().count(),
-            ),
+            ("links_lowered", "links with lowered granted rates", self.lowered_bps.iter().flatten().count()),
         ] {
             let _ = writeln!(out, "# HELP subak_{name} {help}\n# TYPE subak_{name} gauge\nsubak_{name} {value}");
         }
@@ -381,9 +384,9 @@ impl Look {
         let _ = writeln!(out, "subak_build_info{{version=\"{version}\"}} 1");
         if let Some(bytes) = resident_bytes() {
             let name = "process_resident_memory_bytes";
-            let _ = writeln!(out, "# HELP {name} memory that is in use\n# TYPE {name} gauge\n{name} {bytes}");
+            let _ = writeln!(out, "# HELP {name} resident memory\n# TYPE {name} gauge\n{name} {bytes}");
         }
-        self.iterations.metric(&mut out, "subak_iteration_seconds", "what iterations take");
+        self.iterations.metric(&mut out, "subak_iteration_seconds", "time of an iteration");
         out
     }
 }
