@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -29,7 +30,17 @@ def _installed(name: str) -> bool:
     return "Status: install ok installed" in asked.stdout
 
 
-def test_packages_are_installed_and_purged() -> None:
+def _newer(package: Path, folder: Path) -> Path:
+    """The package with a later version."""
+    content = folder / package.stem
+    _run("dpkg-deb", "--raw-extract", package, content)
+    control = content / "DEBIAN/control"
+    control.write_text(re.sub("(Version: .*)", r"\1+1", control.read_text()))
+    _run("dpkg-deb", "--root-owner-group", "--build", content, f"{content}+1.deb")
+    return Path(f"{content}+1.deb")
+
+
+def test_packages_are_installed_upgraded_removed_and_purged(tmp_path: Path) -> None:
     if any(map(_installed, NAMES)):
         pytest.skip("packages are installed here; they are not this test's to purge")
     had = Path("/etc/subak").exists()
@@ -45,12 +56,20 @@ def test_packages_are_installed_and_purged() -> None:
         assert _run("/usr/bin/subak-allocator", "--version").startswith("subak-allocator ")
         assert len(_run("/usr/bin/subak-allocator", "key").strip()) == 64
         assert "needs" in _run("/usr/bin/subak-agent", "doctor")
-        for unit in ("subak-allocator", "subak-flowtune"):
+        for unit in ("subak-allocator", "subak-flowtune", "subak-soze"):
             assert Path(f"/usr/lib/systemd/system/{unit}.service").is_file()
         for name in NAMES:
             assert name in Path(f"/usr/share/bash-completion/completions/{name}").read_text()
             with gzip.open(f"/usr/share/man/man1/{name}.1.gz", "rt") as page:
                 assert f".TH {name}" in page.read()
+        settings = Path("/etc/subak/flowtune.env")
+        settings.write_text(settings.read_text().replace("10.0.0.1\n", "10.0.0.7\n"))
+        _run("dpkg", "--install", *(_newer(Path(one), tmp_path) for one in built))
+        assert "HOST=10.0.0.7" in settings.read_text()
+        assert re.search(r"Version: .*\+1\n", _run("dpkg", "--status", "subak-agent"))
+        _run("dpkg", "--remove", *NAMES)
+        assert settings.is_file()
+        assert not Path("/usr/bin/subak-agent").exists()
     finally:
         _run("dpkg", "--purge", *NAMES)
     left = [Path("/usr/bin") / name for name in NAMES] + [Path("/etc/subak")] * (not had)
