@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 import subak
 from conftest import ROOT
-from subak.testbed.standing import Standing, everything
+from subak.testbed.standing import Standing, everything, started
 from subak.testbed.testbed import agent
 
 COMMAND = Path(sys.executable).with_name("subak")
@@ -126,6 +127,30 @@ def test_a_command_has_the_weight_of_its_group(up: Up) -> None:
     assert told["switch0->switch1"]["marked_packets"] == 0
     assert _testbed("down").returncode == 0
     assert not standing.alive
+
+
+def test_flowtune_has_the_connections_of_every_program(up: Up) -> None:
+    standing = up("--scheme", "flowtune")
+    _shares(*_bytes(_send("h0", "h2", 4, weight=3), _send("h1", "h3", 4)), seconds=3)
+    assert standing.programs
+    holder = standing.programs["pid"]
+    with urllib.request.urlopen(standing.programs["page"], timeout=10) as page:
+        assert page.status == 200
+    assert _testbed("down").returncode == 0
+    assert not standing.alive
+    assert started(holder) == 0
+
+
+def test_flowtunes_daemons_end_with_the_testbed_that_is_killed(up: Up) -> None:
+    standing = up("--scheme", "flowtune")
+    assert standing.programs
+    children = Path(f"/proc/{standing.programs['pid']}/task/{standing.programs['pid']}/children").read_text().split()
+    assert len(children) == 2
+    os.kill(standing.pid, signal.SIGKILL)
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in children) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
 
 def test_a_program_asks_for_its_weight(up: Up) -> None:

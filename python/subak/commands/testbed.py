@@ -28,7 +28,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to s
 Name = Annotated[str | None, typer.Option(help="Name of the testbed, if several are up.")]
 Scheme = Annotated[
     str | None,
-    typer.Option(help="Scheme of every connection: soze-virtual, soze, or a scheme of the spec by its label."),
+    typer.Option(
+        help="Scheme of every connection: soze-virtual, soze, flowtune, or a scheme of the spec by its label."
+    ),
 ]
 Ecn = Annotated[str | None, typer.Option(metavar="BYTES", help="Queue length above which queues set ECN marks.")]
 Weight = Annotated[float | None, typer.Option(help="Weight of the command's connections, under --scheme.")]
@@ -72,6 +74,8 @@ def up(
     hosts = [node for node in standing.nodes if node["host"]]
     switches = len(standing.nodes) - len(hosts)
     print(f"The testbed {name} is up: {len(hosts)} hosts, {switches} switches, {len(standing.links)} links.")
+    if page := (standing.programs or {}).get("page"):
+        print(f"The allocator's page: {page}")
     print(f"Try: subak testbed exec {hosts[0]['name']} -- ip route")
 
 
@@ -261,8 +265,9 @@ def _counted(standing: Standing) -> list[dict[str, int]]:
     from subak.testbed.testbed import agent
 
     nothing: list[dict[str, int]] = [{} for _ in standing.links]
-    if not standing.programs:
+    if not (standing.programs or {}).get("queues"):
         return nothing
+    assert standing.programs
     command = [agent(), "counters", "--map", str(standing.programs["queues"]), "--queues", str(len(nothing))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

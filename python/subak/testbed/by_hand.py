@@ -12,6 +12,7 @@ from typing import Any
 from subak import inputs
 from subak._subak import Network, nanoseconds
 from subak.errors import InputError
+from subak.testbed import flowtune, granting
 from subak.testbed.layout import Link, Plan, address, everywhere, unreached
 from subak.testbed.testbed import IN_EBPF, Testbed
 
@@ -32,7 +33,7 @@ class Sharing:
     """Telemetry of queues, and congestion control of hosts."""
 
     scheme: str | None = None
-    """Scheme (Soze or a variant) of every connection; ``None``: the kernel's congestion control."""
+    """Scheme (Soze, a variant, or Flowtune) of every connection; ``None``: the kernel's congestion control."""
     ecn_bytes: int = 0
     """ECN threshold: queue length above which packets are marked, bytes; 0: no marks."""
 
@@ -44,37 +45,51 @@ def made(network: str, sharing: Sharing | None = None) -> ByHand:
     """The testbed of a network file, a spec or a case."""
     sharing = sharing or Sharing()
     document, own, scale = _document(network)
-    plan = replace(_plan(network, document, scale), telling=bool(sharing), marking=sharing.ecn_bytes > 0)
-    order = _order(network, sharing, own, scale) if sharing else None
+    scheme, params = _scheme(network, sharing, own)
+    granted = scheme == flowtune.SCHEME
+    telling = sharing.ecn_bytes > 0 or (scheme is not None and not granted)
+    plan = replace(_plan(network, document, scale), telling=telling, marking=sharing.ecn_bytes > 0)
+    order = _order(None if granted else scheme, params, own, scale) if telling else None
+    configured = flowtune.configuration(params, scale) if granted else None
     layout = everywhere(plan)
     for first, second in unreached(layout):
         names = plan.names
         what = f"{names[first]} does not reach {names[second]}"
         raise InputError(network, "network", what, "connect them, by links both ways")
     up = ByHand(plan, layout)
-    if order:
-        try:
+    try:
+        if order:
             up.serve({**order, **up.places(sharing.ecn_bytes)}, stays=True)
-        except BaseException:
-            up.down()
-            raise
+        if configured:
+            started = granting.start(up, layout, configured, f"flowtune{os.getpid():x}")
+            up.programs = {**(up.programs or {}), **started}
+    except BaseException:
+        up.down()
+        raise
     return up
 
 
-def _order(network: str, sharing: Sharing, spec: dict[str, Any], scale: float) -> dict[str, Any]:
-    """Configuration of the programs. The scheme's parameters are those in the spec, if there is one."""
+def _scheme(network: str, sharing: Sharing, spec: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Name and parameters of the scheme. The parameters are those in the spec, if there is one."""
     if sharing.scheme is None:
-        return {"schema": 1}
+        return None, {}
     schemes = spec.get("scheme", [])
     given = schemes if isinstance(schemes, list) else []
     own = [one for one in given if isinstance(one, dict) and sharing.scheme in (one.get("label"), one.get("name"))]
     scheme = str(own[0].get("name")) if own else sharing.scheme
-    if scheme not in IN_EBPF:
-        hint = f"take {' or '.join(IN_EBPF)}, or leave it away: connections then have the kernel's own control"
+    if scheme not in (*IN_EBPF, flowtune.SCHEME):
+        names = " or ".join((*IN_EBPF, flowtune.SCHEME))
+        hint = f"take {names}, or leave it away: connections then have the kernel's own control"
         raise InputError(network if own else None, "--scheme", f'hosts have no scheme "{sharing.scheme}"', hint)
+    return scheme, own[0].get("params", {}) if own else {}
+
+
+def _order(scheme: str | None, params: dict[str, Any], spec: dict[str, Any], scale: float) -> dict[str, Any]:
+    """Configuration of the programs of hosts and queues."""
+    if scheme is None:
+        return {"schema": 1}
     section = spec.get("testbed", {})
     rtt_ns = nanoseconds(str(section.get("rtt", "1ms"))) if isinstance(section, dict) else 1_000_000
-    params = own[0].get("params", {}) if own else {}
     told = {"scheme": scheme, "params": params, "scale": scale, "rtt_ns": rtt_ns}
     return {"schema": 1, **told, "name": f"soze{os.getpid():x}", "all": True}
 

@@ -13,13 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from subak import _subak
 from subak._subak import nanoseconds
 from subak.errors import InputError
 from subak.testbed.layout import Layout, Plan
-from subak.testbed.testbed import Testbed, agent
+from subak.testbed.testbed import agent
 
 SCHEME = "flowtune"
 LEAST_INTERVAL_NS = 100_000
@@ -56,12 +56,23 @@ def allocator() -> str:
     return found
 
 
+class Hosted(Protocol):
+    """The part of a testbed that the daemons need."""
+
+    @property
+    def plan(self) -> Plan:
+        """The network."""
+
+    def namespace(self, node: int) -> str:
+        """Path of a node's network namespace."""
+
+
 class Flowtune:
     """The allocator and the agent of a running testbed. They end with this process."""
 
     def __init__(
         self,
-        testbed: Testbed,
+        testbed: Hosted,
         layout: Layout,
         configured: dict[str, Any],
         name: str,
@@ -101,7 +112,7 @@ class Flowtune:
         self._folder.cleanup()
 
     def _start(
-        self, testbed: Testbed, layout: Layout, configured: dict[str, Any], name: str, weights: tuple[str, ...]
+        self, testbed: Hosted, layout: Layout, configured: dict[str, Any], name: str, weights: tuple[str, ...]
     ) -> None:
         folder, plan = Path(self._folder.name), testbed.plan
         key = folder / "key"

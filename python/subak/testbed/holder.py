@@ -33,15 +33,19 @@ def order(plan: Plan, layout: Layout) -> dict[str, Any]:
     }
 
 
+def read(told: dict[str, Any]) -> tuple[Plan, dict[int, list[dict[int, int]]]]:
+    """The plan, and the trees of routes, of a line that ``order`` made."""
+    links = tuple(Link(**link) for link in told["links"])
+    how = (told["mtu_bytes"], told["telling"], told["marking"], told["priority"])
+    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, *how)
+    return plan, {node: [dict(tree) for tree in held] for node, held in told["trees"]}
+
+
 def main() -> None:
     """Creates the namespaces that the first line requests, and keeps them."""
     # Ctrl-C is for the parent; the holder ends with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    told = json.loads(sys.stdin.readline())
-    links = tuple(Link(**link) for link in told["links"])
-    how = (told["mtu_bytes"], told["telling"], told["marking"], told["priority"])
-    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, *how)
-    trees = {node: [dict(tree) for tree in held] for node, held in told["trees"]}
+    plan, trees = read(json.loads(sys.stdin.readline()))
     try:
         namespaces = Namespaces(plan)
         namespaces.lay(Layout(plan, trees))
@@ -57,13 +61,13 @@ def main() -> None:
     )
     while line := sys.stdin.readline():
         if line == STAY:
-            _let_go()
+            close_streams()
             while True:
                 signal.pause()
 
 
-def _let_go() -> None:
-    """Closes standard input and output, so that readers of its output do not wait for more."""
+def close_streams() -> None:
+    """Closes standard input, output and error, so that readers do not wait for more."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)

@@ -93,7 +93,9 @@ class Standing:
             self._end_inside()
             os.kill(self.pid, signal.SIGKILL)
             until = time.monotonic() + PATIENCE_S
-            while self.alive and time.monotonic() < until:
+            # The kernel programs' process ends by itself then.
+            programs = (self.programs or {}).get("pid", 0)
+            while (self.alive or _started(programs)) and time.monotonic() < until:
                 time.sleep(0.01)
         self.path.unlink(missing_ok=True)
 

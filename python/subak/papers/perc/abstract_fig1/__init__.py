@@ -45,7 +45,9 @@ def draw(raw: RawResults) -> Figure:
         for flow, label in enumerate(("first", "second")):
             of = frame[(frame["scheme"] == scheme) & (frame["flow"] == flow)]
             plot.plot(of["time_ns"] / 1e6, of["rate_bps"] / 1e9, linestyle="-", linewidth=1, label=label)
-        plot.set(title=f"{scheme}: {_rtts(raw, scheme)[chosen]:.3g} RTTs", ylabel="Gb/s", xlim=(0, 1000), ylim=(0, 10.5))
+        plot.set(
+            title=f"{scheme}: {_rtts(raw, scheme)[chosen]:.3g} RTTs", ylabel="Gb/s", xlim=(0, 1000), ylim=(0, 10.5)
+        )
     plots[0].legend()
     plots[2].set_xlabel(f"ms; the second flow starts {chosen} after the first")
     return figure

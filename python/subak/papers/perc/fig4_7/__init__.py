@@ -17,7 +17,7 @@ LAG_MS = -math.log(0.2)
 
 
 def _ms(raw: RawResults, scheme: str) -> dict[str, float]:
-    """By interval between the starts: time from the second flow's start until both filtered rates have converged, ms."""
+    """By interval between the starts: time, ms, from the second start until both filtered rates have converged."""
     rows = raw.simulated().table("convergence").to_pylist()
     mine = [r for r in rows if r["scheme"] == scheme and r["flows"] == 2]
     return {r["workload.interval"]: r["convergence_ns"] * 1e-6 + LAG_MS if r["converged"] else math.inf for r in mine}
