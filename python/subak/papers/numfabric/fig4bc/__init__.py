@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EPOCH_NS, HOLD_NS, EVERY_NS, FILTER_NS = 10_000_000, 5_000_000, 10_000, 80_000
+SHARE = 0.95
 SCHEMES = {"dctcp": "DCTCP", "numfabric": "NUMFabric"}
 
 
@@ -38,6 +39,13 @@ def _settled(times: np.ndarray, rates: np.ndarray, ideal: np.ndarray) -> np.ndar
     return np.array([near[(times > end - HOLD_NS) & (times < end)].all(axis=0) for end in ends])
 
 
+def _converged(times: np.ndarray, rates: np.ndarray, ideal: np.ndarray) -> np.ndarray:
+    """For each epoch, whether 95% of the flows are within 10% at each sample of the last 5 ms."""
+    near = (np.abs(rates - ideal) <= 0.1 * ideal).mean(axis=1) >= SHARE
+    ends = np.arange(EPOCH_NS, times[-1] + EVERY_NS + 1, EPOCH_NS)
+    return np.array([near[(times > end - HOLD_NS) & (times < end)].all() for end in ends])
+
+
 def _shown(raw: RawResults, run: int = 0) -> int:
     """The flow to draw: the one with the largest ratio between its expected rates."""
     ideal = _rates(raw, "numfabric", run)[2]
@@ -45,10 +53,12 @@ def _shown(raw: RawResults, run: int = 0) -> int:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Fraction of epochs in which the rate of the drawn flow converges, and the same over all flows."""
+    """Fraction of epochs that converge: by the paper's criterion, by the drawn flow alone, and by each flow alone."""
     found: dict[str, Value] = {}
     flows = [_shown(raw, run) for run in range(raw.plan.runs)]
     for scheme in SCHEMES:
+        epochs = np.concatenate([_converged(*_rates(raw, scheme, run)) for run in range(raw.plan.runs)])
+        found[f"{scheme}_epochs"] = stats.share(int(epochs.sum()), len(epochs), "epochs")
         settled = [_settled(*_rates(raw, scheme, run)) for run in range(raw.plan.runs)]
         one = np.concatenate([epochs[:, flow] for epochs, flow in zip(settled, flows, strict=True)])
         found[f"{scheme}_flow"] = stats.share(int(one.sum()), len(one), "epochs")

@@ -39,11 +39,14 @@ def _over_seeds(values: list[float]) -> Measured:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Throughput and Jain's index at one and at eight subflows."""
+    """Throughput at one and at eight subflows, and at eight: lowest rates over the mean, and Jain's index."""
     rates = _rates(raw)
 
     def throughput(scheme: str, apart: bool, subflows: int) -> Measured:
         return _over_seeds([float(r.mean()) for r in rates[scheme, apart, subflows]])
+
+    def worst(apart: bool, rank: float = 0) -> list[float]:
+        return [float(np.quantile(r, rank) / r.mean()) for r in rates["numfabric", apart, 8]]
 
     def jain(apart: bool) -> Measured:
         return _over_seeds([_jain(r) for r in rates["numfabric", apart, 8]])
@@ -53,12 +56,14 @@ def measure(raw: RawResults) -> dict[str, Value]:
         "throughput_8_exact": throughput("ideal", False, 8),
         "throughput_1": throughput("numfabric", False, 1),
         "throughput_8_apart": throughput("numfabric", True, 8),
+        "worst_8": _over_seeds(worst(False)),
+        "worst_8_apart": _over_seeds(worst(True)),
+        "tenth_8": _over_seeds(worst(False, 0.1)),
+        "tenth_8_apart": _over_seeds(worst(True, 0.1)),
         "jain_8": jain(False),
         "jain_8_apart": jain(True),
         # All variants run the same permutations, so that they are compared in pairs.
-        "fairer": _over_seeds(
-            [_jain(a) - _jain(b) for a, b in zip(*(rates["numfabric", k, 8] for k in (False, True)), strict=True)]
-        ),
+        "fairer": _over_seeds([a - b for a, b in zip(worst(False), worst(True), strict=True)]),
     }
 
 
