@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from subak.repro import RawResults, Value, figures, stats
+from subak.repro.pools import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,21 +50,29 @@ def _quantile(runs: Sequence[Flows], scheme: str, load: float, q: float, least: 
     return stats.quantile(mine, q) if len(mine) else float("nan")
 
 
-def _over(runs: Sequence[Flows], scheme: str, rival: str, load: float, q: float, least: float, most: float) -> float:
-    mine, other = (_quantile(runs, one, load, q, least, most) for one in (scheme, rival))
-    return mine / other
-
-
 def measure(raw: RawResults) -> dict[str, Value]:
     """Median and 99th percentile of slowdowns, and Soze's relative to the baselines'; whole runs are resampled."""
     runs = _runs(raw)
+    pools = {
+        (scheme, load, long): Pool([run[scheme, load][(run[scheme, load][:, 0] > SHORT) == long, 1] for run in runs])
+        for scheme, load in runs[0]
+        for long in (False, True)
+    }
+
+    def quantile(picks: Sequence[int], scheme: str, load: float, long: bool, q: float) -> float:
+        return pools[scheme, load, long].quantile(picks, q)
+
+    def over(picks: Sequence[int], scheme: str, rival: str, load: float, long: bool, q: float) -> float:
+        return quantile(picks, scheme, load, long, q) / quantile(picks, rival, load, long, q)
+
+    every = range(len(runs))
     found: dict[str, Value] = {}
     for load in _loads(runs):
         at = f"at {100 * load:.0f}%"
         for scheme in _ran(runs):
             for name, q in (("p50", 0.5), ("p99", 0.99)):
                 found[f"{scheme} {name} {at}"] = stats.over_runs(
-                    runs, partial(_quantile, scheme=scheme, load=load, q=q, most=SHORT), tail=q
+                    every, partial(quantile, scheme=scheme, load=load, long=False, q=q), tail=q
                 )
             done = [float(np.isfinite(run[scheme, load][:, 1]).mean()) * 100 for run in runs]
             found[f"{scheme} complete {at}"] = round(min(done), 4)
@@ -71,13 +80,11 @@ def measure(raw: RawResults) -> dict[str, Value]:
             for rival in ("hpcc", "dcqcn"):
                 if not {scheme, rival} <= set(_ran(runs)):
                     continue
-                ratio = partial(_over, scheme=scheme, rival=rival, load=load)
-                short, long = partial(ratio, least=0, most=SHORT), partial(ratio, least=SHORT, most=1e9)
-                found[f"{scheme} over {rival} short p50 {at}"] = stats.over_runs(runs, partial(short, q=0.5))
-                found[f"{scheme} over {rival} short p99 {at}"] = stats.over_runs(
-                    runs, partial(short, q=0.99), tail=0.99
-                )
-                found[f"{scheme} over {rival} long {at}"] = stats.over_runs(runs, partial(long, q=0.5))
+                ratio = partial(over, scheme=scheme, rival=rival, load=load)
+                for name, long, q in (("short p50", False, 0.5), ("short p99", False, 0.99), ("long", True, 0.5)):
+                    found[f"{scheme} over {rival} {name} {at}"] = stats.over_runs(
+                        every, partial(ratio, long=long, q=q), tail=q
+                    )
     return found
 
 
