@@ -1,4 +1,4 @@
-"""Checks for every scheme: receivers get each byte once under every fault, and two runs write the same bytes."""
+"""Checks for every scheme: each byte arrives once under every fault, rates reach the goal, and runs repeat."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from subak._subak import schemes
 from subak.errors import InputError
 from subak.results import Results
 
@@ -56,15 +57,90 @@ SCENES: dict[str, dict[str, Any]] = {
     },
 }
 """Checks by name, each with its changes to the spec."""
+SUITING: dict[str, dict[str, Any]] = {
+    "policy.kind": {"policy": {"kind": "alpha-fair", "alpha": 1}},
+    "controller": {"controller": {"at": "h0"}},
+}
+"""Changes to the specs of a scheme that refuses them, by the place that it names."""
+LEAST_WITHIN = 0.05
+"""Smallest tolerance of received rates, which oscillate by their packets."""
+BASE_RTT_S, SLACK_S = 12e-6, 1e-3
+SHARING = [
+    {"src": "h0", "dst": "h2"},
+    {"src": "h1", "dst": "h2"},
+    {"src": "h1", "dst": "h3"},
+    {"src": "h4", "dst": "h3"},
+    {"src": "h5", "dst": "h6"},
+]
+"""Flows that share links, some of them two links."""
 
 
 def check(target: str) -> Iterator[Check]:
     """Runs each check of a scheme: ``FILE.py:CLASS``, a shared object, or the name of a built-in scheme."""
     table = _table(target)
+    settles = _stated(target)
     with tempfile.TemporaryDirectory() as folder:
+        suited = _suited(table, Path(folder))
         for number, (name, changes) in enumerate(SCENES.items()):
-            yield _delivers(name, _spec(table, changes), Path(folder) / str(number))
-        yield _repeats(_spec(table, SCENES["1% of data lost"]), Path(folder))
+            yield _delivers(name, _spec(table, {**suited, **changes}), Path(folder) / str(number))
+        if settles:
+            yield _reaches(table, suited, settles, Path(folder) / "goal")
+        yield _repeats(_spec(table, {**suited, **SCENES["1% of data lost"]}), Path(folder))
+
+
+def _stated(target: str) -> tuple[float, float] | None:
+    """The tolerance to its goal, and the RTTs until then, that the scheme states; ``None`` if it states none."""
+    if ".py:" in target:
+        from subak.outside.loading import define, read
+
+        stated = define(read(target))
+        return stated["settles"] if stated["goal"] != "own" else None
+    found = next((one for one in schemes() if one["name"] == target), None)
+    if found is None or found["settles_within"] is None:
+        return None
+    return found["settles_within"], found["settles_rtts"]
+
+
+def _suited(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Changes to the specs that the scheme needs: a policy that it serves, and a place for its controller."""
+    from subak.runs import carry_out, load
+
+    changes: dict[str, Any] = {}
+    for number in range(len(SUITING) + 1):
+        try:
+            carry_out(load(_spec(table, changes)), folder / f"suited{number}", 1, 1, None, None)
+        except InputError as error:
+            if error.place not in SUITING or SUITING[error.place].items() <= changes.items():
+                raise
+            changes |= SUITING[error.place]
+        else:
+            break
+    return changes
+
+
+def _reaches(table: dict[str, Any], suited: dict[str, Any], settles: tuple[float, float], folder: Path) -> Check:
+    """Compares the rates of flows that share links, before and after one more comes, with the scheme's own goal."""
+    from subak.runs import carry_out, load
+
+    name = "its goal"
+    tolerance, rtts = settles
+    phase_s = rtts * BASE_RTT_S + SLACK_S
+    within = max(tolerance, LEAST_WITHIN)
+    criterion = {"within": within, "share": 1.0, "lasting": False, "against": "scheme", "acks": True}
+    changes = {
+        "network": {**STAR, "link_delay": "2us"},
+        "workload": {"kind": "steps", "flows": [*SHARING, {"src": "h7", "dst": "h2", "start": f"{phase_s:.9f}s"}]},
+        "measure": {"fct": False, "convergence": criterion},
+        "run": {"duration": f"{2 * phase_s:.9f}s"},
+    }
+    outcome = carry_out(load(_spec(table, {**suited, **changes})), folder, 1, 1, None, None)
+    if outcome["failed"]:
+        return Check(name, False, next(iter(outcome["failed"].values())))
+    rows = Results(folder).table("convergence", ["converged", "end_error"]).to_pylist()
+    if all(row["converged"] for row in rows):
+        return Check(name, True, f"within {100 * within:g}% after {rtts:g} RTTs, twice")
+    off = 100 * max(row["end_error"] for row in rows if not row["converged"])
+    return Check(name, False, f"rates are {off:.3g}% off after {rtts:g} RTTs; it states {100 * within:g}%")
 
 
 def _table(target: str) -> dict[str, Any]:

@@ -29,8 +29,9 @@ def test_a_new_scheme_passes_every_check(like: str, tmp_path: Path) -> None:
     checked = subak_command("check", f"mine.py:{like.capitalize()}", folder=tmp_path)
     lines = checked.stdout.splitlines()
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert len(lines) == 12
+    assert len(lines) == (13 if like == "rcp" else 12)
     assert all(line.startswith("ok ") for line in lines)
+    assert any("its goal" in line for line in lines) == (like == "rcp")
     again = subak_command("new", "mine.py", folder=tmp_path)
     assert (again.returncode, again.stderr) == (2, "subak: mine.py: the file exists; name another one\n")
 
@@ -52,6 +53,27 @@ def test_a_new_scheme_in_c_passes_every_check(tmp_path: Path) -> None:
     refused = subak_command("new", "third.c", folder=tmp_path)
     assert (refused.returncode, refused.stderr) == (2, "subak: subak_scheme.h: the file exists; name another one\n")
     assert not (tmp_path / "third.c").exists()
+
+
+@pytest.mark.parametrize("name", ["flowtune", "numfabric", "s-perc", "ned/paced"])
+def test_a_built_in_scheme_is_given_what_it_needs(name: str, tmp_path: Path) -> None:
+    checked = subak_command("check", name, "--json", folder=tmp_path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    checks = {one["name"]: one for one in json.loads(checked.stdout)["checks"]}
+    assert all(one["passed"] for one in checks.values())
+    assert ("its goal" in checks) == ("/" not in name)
+
+
+def test_a_goal_that_is_not_reached_is_told(tmp_path: Path) -> None:
+    text = MINE.replace('goal = "own"', "") + "\n"
+    place = re.search(r"^class (\w+)\(subak\.Scheme\):\n(?:    \"\"\".*\"\"\"\n)?", text, re.MULTILINE)
+    assert place
+    text = text[: place.end()] + '    goal = "max-min"\n    settles = (0.02, 10)\n' + text[place.end() :]
+    (tmp_path / "mine.py").write_text(text)
+    checked = subak_command("check", f"mine.py:{place[1]}", folder=tmp_path)
+    line = next(line for line in checked.stdout.splitlines() if "its goal" in line)
+    assert checked.returncode == 1
+    assert re.search(r"rates are \d+(\.\d+)?% off after 10 RTTs; it states 5%$", line), line
 
 
 def test_checks_of_a_scheme_that_fails(tmp_path: Path) -> None:

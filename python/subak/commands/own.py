@@ -35,7 +35,7 @@ def check(
     ],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")] = False,
 ) -> None:
-    """Check that a scheme delivers every byte once under each fault, and that a repeated run gives the same results."""
+    """Check that a scheme delivers every byte once under each fault, reaches its goal, and repeats its results."""
     from subak import conformance
 
     with waiting("checking"):

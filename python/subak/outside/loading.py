@@ -9,11 +9,12 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from subak import _subak, scheme
 from subak.errors import InputError
+from subak.outside.text import beside
 
 HOOKS: dict[str, tuple[str, ...]] = {
     "source": (
@@ -52,6 +53,16 @@ class Text(NamedTuple):
 
 class Failed(Exception):  # noqa: N818
     """Error in a user's scheme. The core reports the message as an input error."""
+
+
+def read(target: str) -> Text:
+    """The text of ``FILE.py:CLASS``, with the files beside it that it imports."""
+    file, _, cls = target.rpartition(":")
+    try:
+        source = Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(file, "", f"it cannot be read: {error.strerror}", "name a file of Python") from None
+    return Text(file, cls, source, dict(beside(source, Path(file).parent)), [])
 
 
 def define(text: Text) -> dict[str, Any]:

@@ -24,13 +24,13 @@ def of_class(name: str, cls: object) -> tuple[str, str, str, dict[str, bytes]]:
     file = getattr(module, "__file__", None)
     if file and cls.__module__ != "__main__" and "<locals>" not in cls.__qualname__ and Path(file).is_file():
         text = Path(file).read_bytes()
-        return text.decode(), cls.__qualname__, file, dict(_beside(text, Path(file).parent))
+        return text.decode(), cls.__qualname__, file, dict(beside(text, Path(file).parent))
     collected = _Collected(name, vars(module) if module else {})
     collected.take(cls)
     return "\n".join(collected.parts), cls.__name__, f"<{name}>", {}
 
 
-def _beside(text: bytes, folder: Path) -> Iterator[tuple[str, bytes]]:
+def beside(text: bytes, folder: Path) -> Iterator[tuple[str, bytes]]:
     """The files of ``folder`` that the text imports, directly or through other files of the folder."""
     seen: set[str] = set()
     waiting = [text]
