@@ -205,12 +205,51 @@ def test_a_host_whose_network_tells_nothing_has_the_kernels_control(up: Up) -> N
         for daemon in daemons:
             daemon.kill()
             daemon.communicate()
-    for wrong, what in (("--rate=fast", "--rate"), ("--weight=10.0.0.0=x", "--weight"), ("--set=k", "--set")):
+    for wrong, what in (
+        ("--rate=fast", "--rate"),
+        ("--weight=10.0.0.0=x", "--weight"),
+        ("--set=k", "--set"),
+        ("--weights=within", "give free or fixed"),
+        ("--least-weight=2000", "--most-weight"),
+    ):
         said = subprocess.run(
             [agent(), "soze", "--rate", "1Gbps", wrong], capture_output=True, text=True, timeout=20, check=False
         )
         assert said.returncode == 2
         assert what in said.stderr
+
+
+ASK = """
+import errno, socket, sys
+from subak.sockets import set_weight
+line = socket.socket()
+for weight in map(float, sys.argv[1:]):
+    try:
+        set_weight(line, weight)
+        print("ok")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), ["EPERM", "EPERM", "EPERM"]),
+        (("--weights=free", "--least-weight=0.5", "--most-weight=4"), ["ERANGE", "ok", "ERANGE"]),
+    ],
+)
+def test_the_operator_says_which_weights_programs_may_have(up: Up, options: tuple[str, ...], said: list[str]) -> None:
+    up()
+    daemon = _at("h0", agent(), "soze", "--rate", "200Mbps", "--name", "try_ask", *options)
+    assert daemon.stdout
+    try:
+        assert json.loads(daemon.stdout.readline())["ready"]
+        asking = _at("h0", sys.executable, "-c", ASK, "0.1", "3", "5")
+        assert asking.communicate(timeout=60)[0].split() == said
+    finally:
+        daemon.kill()
+        daemon.communicate()
 
 
 def test_queues_mark(up: Up) -> None:

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#define ERANGE 34
 #define SK_PACING_NEEDED 1
 #define TCP_CA_LOSS 4
 #define NSEC_PER_SEC 1000000000ULL
@@ -55,6 +56,9 @@ const volatile char own[16] = "soze";
 const volatile char other[16] = "cubic";
 /* Whether every connection of the hosts uses Soze; otherwise only those that select it by name. */
 const volatile u32 all = 0;
+/* Bounds of the weights that programs may set, with 16 fractional bits. */
+const volatile u32 least_weight = 1;
+const volatile u32 most_weight = 0xffffffffU;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -360,6 +364,13 @@ int soze_weight(struct bpf_sockopt *asked)
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;
+	/* 0 forbids weights set by programs. */
+	if (!most_weight)
+		return 0;
+	if (*weight < least_weight || *weight > most_weight) {
+		bpf_set_retval(-ERANGE);
+		return 0;
+	}
 	flow = bpf_sk_storage_get(&flows, asked->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	law = bpf_sk_storage_get(&laws, asked->sk, NULL, 0);
 	if (!flow)

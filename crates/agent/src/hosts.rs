@@ -41,6 +41,9 @@ pub struct HostsConfig {
     /// Weights by destination or control group: a prefix such as `10.0.0.0/8` or a folder, and a positive number.
     #[serde(default)]
     pub weights: Vec<(String, f64)>,
+    /// Bounds of the weights that programs may request, with 16 fractional bits; an upper bound of 0 forbids requests.
+    #[serde(default = "free")]
+    pub requests: (u32, u32),
     /// Id of the process whose end removes the kernel programs; by default they are removed at the end of standard
     /// input.
     #[serde(default)]
@@ -114,6 +117,11 @@ fn one() -> f64 {
 
 fn full() -> u32 {
     1500
+}
+
+/// Any weight.
+fn free() -> (u32, u32) {
+    (1, u32::MAX)
 }
 
 fn cubic() -> String {
@@ -253,6 +261,7 @@ mod running {
             cgroup: &cgroup,
             hosts,
             packet_bytes: order.packet_bytes,
+            weights: order.requests,
         };
         let loaded = soze::Loaded::new(&wanted)?;
         let weights = loaded.weights()?;

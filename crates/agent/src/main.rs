@@ -101,6 +101,15 @@ struct Host {
     /// Weight of a destination or control group, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
     #[arg(long = "weight", value_name = "WHOSE=W")]
     weights: Vec<String>,
+    /// Rule for weights. free: a program's request is the connection's weight. fixed: requests are refused.
+    #[arg(long = "weights", value_enum, default_value = "fixed", value_name = "WHO")]
+    weight_rule: WeightRule,
+    /// Smallest weight that a program may request.
+    #[arg(long, default_value_t = 0.001)]
+    least_weight: f64,
+    /// Largest weight that a program may request.
+    #[arg(long, default_value_t = 1000.0)]
+    most_weight: f64,
 }
 
 /// Options of an allocator's endpoint.
@@ -205,7 +214,7 @@ mod programs {
     use subak_agent::flowtune;
     use subak_agent::hosts::{HostsConfig, RunningHosts};
     use subak_agent::kernel::{queues, weights};
-    use subak_agent::shares::Weighing;
+    use subak_agent::shares::{Weighing, WeightRule};
     use subak_control::ControlSettings;
     use subak_core::quantity;
     use subak_wire::Secret;
@@ -239,9 +248,14 @@ mod programs {
             params.insert(name, serde_json::from_str(&value).unwrap_or(Value::String(value)));
         }
         let weights = weights_of(&host.weights)?;
+        if host.weight_rule == WeightRule::Within {
+            return Err("--weights: within is a rule of flowtune; give free or fixed".to_string());
+        }
+        let requests = weighing(host.weight_rule, host.least_weight, host.most_weight, 1.0)?.bounds();
         let order = json!({
             "schema": 1, "scheme": host.scheme, "name": host.name, "params": params, "rtt_ns": rtt_ns, "all": host.all,
             "fallback": host.fallback, "hosts": [{"netns": "/proc/self/ns/net", "rate_bps": rate_bps}], "weights": weights,
+            "requests": requests,
         });
         let running = start(&serde_json::from_value(order).map_err(|e| e.to_string())?)?;
         loop {
@@ -301,7 +315,12 @@ mod programs {
             settings: ControlSettings::for_hosts(lease_ns),
             shortest_bytes: u32::try_from(shortest).map_err(|_| "--shortest: give less than 4GB".to_string())?.max(1),
             weights: weights_of(&endpoint.weights)?,
-            weighing: weighing(endpoint)?,
+            weighing: weighing(
+                endpoint.weight_rule,
+                endpoint.least_weight,
+                endpoint.most_weight,
+                endpoint.host_weight,
+            )?,
             device: endpoint.device.clone(),
             partners,
         };
@@ -322,8 +341,12 @@ mod programs {
         say(&running.report())
     }
 
-    fn weighing(endpoint: &Endpoint) -> Result<Weighing, String> {
-        let Endpoint { weight_rule, least_weight, most_weight, host_weight, .. } = *endpoint;
+    fn weighing(
+        weight_rule: WeightRule,
+        least_weight: f64,
+        most_weight: f64,
+        host_weight: f64,
+    ) -> Result<Weighing, String> {
         for (name, weight) in
             [("--least-weight", least_weight), ("--most-weight", most_weight), ("--host-weight", host_weight)]
         {

@@ -33,6 +33,8 @@ pub(crate) struct Wanted<'a> {
     pub hosts: &'a SozeHosts,
     /// Size of a full packet on the wire, bytes.
     pub packet_bytes: u32,
+    /// Bounds of the weights that programs may request, with 16 fractional bits; an upper bound of 0 forbids requests.
+    pub weights: (u32, u32),
 }
 
 /// The loaded congestion control. Dropping this value, or the end of the process, removes it.
@@ -51,6 +53,7 @@ impl Loaded {
         fixed.own = name(wanted.name)?.map(|byte| byte as _);
         fixed.other = name(wanted.fallback)?.map(|byte| byte as _);
         fixed.all = wanted.all.into();
+        (fixed.least_weight, fixed.most_weight) = wanted.weights;
         // SAFETY: the pointer is into the object that `opened` owns.
         let registered = unsafe { &mut *opened.struct_ops.soze };
         registered.name = name(wanted.name)?.map(|byte| byte as _);
