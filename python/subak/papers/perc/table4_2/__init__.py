@@ -95,12 +95,12 @@ def draw(raw: RawResults) -> Figure:
             if len(settled) < len(values):
                 plots[0].annotate(
                     f"{len(values) - len(settled)} never",
-                    (place, 3000 / 2**k),
+                    (place, 40_000 / 2**k),
                     color=figures.COLOURS[k],
                     ha="center",
                     fontsize=8,
                 )
     plots[0].set_xticks(range(len(SENDERS)), [f"{n} flows" for n in SENDERS])
-    plots[0].set(ylabel="ms until within 20%", yscale="log", ylim=(0.01, 6000), xlim=(-0.5, 2.5))
+    plots[0].set(ylabel="ms until within 20%", yscale="log", ylim=(0.01, 80_000), xlim=(-0.5, 2.5))
     plots[0].legend(loc="center right")
     return figure
