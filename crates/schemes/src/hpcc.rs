@@ -153,7 +153,8 @@ impl Named for Hpcc {
                 ValueType::Bytes,
                 "bytes that telemetry adds to an ACK beyond the shortest frame"
             ),
-            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window"),
+            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window")
+                .unless("w_ai"),
             Param::number("min_rate", 0.0, AMOUNT, "minimum window, as a fraction of the initial window"),
             Param::number("eta", 0.95, AMOUNT, "target utilization of a link"),
             Param::number("max_stage", 5.0, AMOUNT, "additive steps in a row before the next multiplicative one",),

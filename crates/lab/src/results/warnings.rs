@@ -180,7 +180,8 @@ fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'st
     let Scenario { topology, packet, duration_ns, .. } = scenario;
     let seed = spec.seeds.first().copied().unwrap_or(1);
     let stranded = scenario.workload.stranded(topology, seed, *packet, *duration_ns);
-    let of_workload = scenario.workload.notes(topology, *duration_ns).into_iter().chain(stranded);
+    let late = scenario.workload.late(topology, seed, *packet, *duration_ns);
+    let of_workload = scenario.workload.notes(topology, *duration_ns).into_iter().chain(stranded).chain(late);
     of_network.chain(of_workload.map(|text| ("workload", text)))
 }
 
@@ -388,6 +389,17 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
     let every = || trials_where(&|_| true);
     if let Some(text) = full_of_messages(scenario, runs) {
         warn("messages", every(), text);
+    }
+    if let Some(recorded) = &scenario.measure.packets {
+        let trials = trials_where(&|run| recorded.from_ns >= run.end_ns);
+        if !trials.is_empty() {
+            let text = format!(
+                "measure.packets.from has no effect in {} of {} runs: they end before it; give an earlier time",
+                trials.len(),
+                runs.len()
+            );
+            warn("no-effect", trials, text);
+        }
     }
     for (trial, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
         warn("deadlock", vec![*trial], deadlock(&run.stuck));

@@ -517,7 +517,39 @@ fn keys_without_effect_are_said() {
     let nic = |name: &str| format!("network = {{kind = \"star\", hosts = 4, nic = \"{name}\"}}");
     let measured =
         |every: &str| format!("measure = {{rates = \"{every}\", queues = \"{every}\", paces = \"{every}\"}}");
+    let permutation = |keys: &str| format!("workload = {{kind = \"permutation\"{keys}}}");
+    let (alone, pooled) = (permutation(", apart = true, hashed = true"), permutation(", apart = true, subflows = 2"));
+    let churn = |epoch: &str| {
+        format!("workload = {{kind = \"churn\", epoch = \"{epoch}\", flows_per_host = 1, replace = 0.5}}")
+    };
+    let (never, soon_changed) = (churn("1ms"), churn("999us"));
+    let racks = "network = {kind = \"leaf-spine\", leaves = 4, spines = 2, hosts_per_leaf = 1}";
+    let (spray, flowlet) = ("routing = {kind = \"spray\"}", "routing = {kind = \"flowlet\"}");
+    let incast = |receiver: &str| {
+        format!("workload = {{kind = \"incast\", senders = 2, receiver = \"{receiver}\", size = \"10KB\"}}")
+    };
+    let (far, near) = (incast("h1"), incast("h3"));
+    let slowed = fault("kind = \"capacity\", link = \"switch0->h3\", capacity = \"1Gbps\", at = \"10us\"");
+    let lossy =
+        fault("kind = \"loss\", links = [\"switch0->h3\", \"h3->switch0\"], probability = 0.5, until = \"20us\"");
+    let cut = fault("kind = \"down\", node = \"h3\", down = \"10us\", up = \"20us\"");
     let cases: &[(&[&str], &[&str], &[&str])] = &[
+        (
+            &[&hpcc("ai = 0.001, w_ai = 80")],
+            &["params.ai has no effect: w_ai is set, and replaces it"],
+            &[&hpcc("ai = 0.001")],
+        ),
+        (
+            &[&bare, &alone],
+            &["workload.apart has no effect: each flow has one subflow", "workload.hashed has no effect"],
+            &[racks, &pooled],
+        ),
+        (&[&never], &["workload.epoch has no effect: it is not shorter than run.duration"], &[&soon_changed]),
+        (&[spray], &["routing.kind has no effect: no flow has several shortest paths"], &[spray, &bare]),
+        (&[flowlet, &far], &["routing.kind has no effect"], &[flowlet, &bare, &far]),
+        (&[&slowed, &far], &["fault[0] has no effect: no flow crosses its links"], &[&slowed, &near]),
+        (&[&lossy, &far], &["fault[0] has no effect: no flow crosses its links"], &[&lossy, &near]),
+        (&[&cut, &far], &["fault[0] has no effect: no flow crosses its links"], &[&cut, &near]),
         (
             &[&hpcc("pfc_threshold = \"20KB\"")],
             &["params.pfc_threshold has no effect: pfc is \"dynamic\": it is read with pfc = \"static\""],
@@ -603,6 +635,32 @@ fn keys_without_effect_are_said() {
         ["1 of 1 changes of weights have no effect: they come at or after run.duration, or the flow's stop"]
     );
     assert_eq!(notes(&soon), [""; 0]);
+    let closed = |spread: &str| {
+        format!("workload = {{kind = \"closed\", size = \"10KB\", clients = 4, transfers = 2, spread = \"{spread}\"}}")
+    };
+    let said = notes(&closed("4ms"));
+    assert!(
+        said.len() == 1
+            && said[0].ends_with("of 16 slots of clients (seed 1) start at run.duration or later, and are left out"),
+        "{said:?}"
+    );
+    let late: usize = said[0].split(' ').next().unwrap().parse().unwrap();
+    // Of uniform starts in 4 ms three quarters are beyond the first.
+    assert!((8..=15).contains(&late), "{said:?}");
+    assert_eq!(notes(&closed("1ms")), [""; 0]);
+}
+
+#[test]
+fn a_recording_that_begins_after_the_run_is_said() {
+    let said = |from: &str| unused(&[&format!("measure = {{packets = {{from = \"{from}\"}}}}")]);
+    assert_eq!(
+        said("5ms"),
+        [(
+            Some("dctcp".to_string()),
+            "measure.packets.from has no effect in 1 of 1 runs: they end before it; give an earlier time".to_string()
+        )]
+    );
+    assert_eq!(said("5us"), []);
 }
 
 /// The demand of a listed flow is that of all its connections together, as its size is.
