@@ -472,6 +472,61 @@ fn gains_for_another_line_rate_are_said() {
 }
 
 #[test]
+fn shares_of_few_packets_are_said() {
+    const FALL: &str = "fault = [{kind = \"capacity\", link = \"switch0->h7\", capacity = \"1Gbps\", at = \"50us\"}]";
+    let kinds = |scheme: &str, rate: &str, weights: &[f64], size: &str, fault: &str| {
+        let flow = |(i, weight): (usize, &f64)| format!("{{src = \"h{i}\", dst = \"h7\", weight = {weight}{size}}}");
+        let flows: Vec<String> = weights.iter().enumerate().map(flow).collect();
+        let text = format!(
+            r#"
+            network = {{kind = "star", hosts = 8, rate = "{rate}", link_delay = "1us"}}
+            workload = {{kind = "steps", flows = [{}]}}
+            policy = {{{}}}
+            scheme = [{{{scheme}}}]
+            {fault}
+            run = {{duration = "100us"}}
+        "#,
+            flows.join(", "),
+            if scheme.contains("swift") { "kind = \"alpha-fair\", alpha = 1" } else { "kind = \"max-min\"" }
+        );
+        let outcome = go("few-packets", &text).1;
+        let told = outcome.warnings.into_iter().filter(|w| ["window", "gain"].contains(&w.kind));
+        told.map(|w| (w.kind, w.text)).collect::<Vec<_>>()
+    };
+    let (four, weighted) = ([1.0; 4], [1.0, 1.0, 3.0, 3.0]);
+    let (sized, endless) = (", size = \"100KB\"", "");
+    for (scheme, rate, weights, size, kind) in [
+        ("name = \"hpcc\"", "10Gbps", &four[..], endless, Some("window")),
+        ("name = \"hpcc\"", "25Gbps", &four, endless, Some("window")),
+        ("name = \"hpcc\"", "100Gbps", &four, endless, None),
+        ("name = \"hpcc\"", "10Gbps", &four, sized, None),
+        ("name = \"hpcc\"", "10Gbps", &four[..1], endless, None),
+        ("name = \"timely\"", "10Gbps", &four, endless, Some("gain")),
+        ("name = \"timely\"", "100Gbps", &four, endless, None),
+        ("name = \"timely\"", "10Gbps", &four, sized, None),
+        ("name = \"timely\", params = {delta = 0.02}", "10Gbps", &four, endless, None),
+        ("name = \"soze\"", "1Gbps", &weighted, endless, Some("window")),
+        ("name = \"soze\"", "100Gbps", &weighted, endless, None),
+        ("name = \"soze\", params = {state = \"rate\", least_rate = \"beta\"}", "1Gbps", &weighted, endless, None),
+        ("name = \"soze-virtual\"", "1Gbps", &weighted, endless, None),
+        ("name = \"numfabric-swift\"", "1Gbps", &weighted, endless, Some("window")),
+        ("name = \"numfabric-swift\"", "10Gbps", &weighted, endless, None),
+    ] {
+        let told = kinds(scheme, rate, weights, size, "");
+        let found: Vec<&str> = told.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(found, kind.into_iter().collect::<Vec<_>>(), "{scheme} {rate} {weights:?}{size}: {told:?}");
+    }
+    let fallen = kinds("name = \"numfabric-swift\"", "10Gbps", &weighted, endless, FALL);
+    assert!(fallen.len() == 1 && fallen[0].0 == "window", "{fallen:?}");
+    let told = kinds("name = \"soze\"", "1Gbps", &weighted, endless, "");
+    // The base RTT is 29 us: 0.125 Gb/s are 0.3 packets of 1500 bytes in it.
+    assert!(
+        told[0].1.starts_with("4 endless flows share a link, and the least share is 0.30 packets in 29.0 us"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn one_base_rtt_for_all_flows_of_a_wide_network_is_said() {
     let told = doubts(r#"{kind = "wan", topology = "b4-18"}"#, r#"{name = "hpcc"}"#);
     assert!(told.iter().any(|(kind, _)| *kind == "base-rtt"), "{told:?}");
