@@ -38,9 +38,7 @@ def rates(out: Path, weights: list[int], delay: str, capacity: str, ms: int = 20
         ([1, 1, 1], "3us"),
     ],
 )
-def test_a_link_of_a_tenth_of_its_capacity_is_shared_by_weights(
-    tmp_path: Path, weights: list[int], delay: str
-) -> None:
+def test_a_link_of_a_tenth_of_its_capacity_is_shared_by_weights(tmp_path: Path, weights: list[int], delay: str) -> None:
     found = rates(tmp_path / "out", weights, delay, "1Gbps")
     assert sum(found) > 0.92e9, found
     # Six flows send less than a packet in five RTTs.
