@@ -221,6 +221,8 @@ def converge(
     with waiting("exchanging control messages"):
         answer = run_rounds(data, *asked)
     converged = json_module.loads(answer)
+    for said in converged["warnings"]:
+        print(f"subak: note: {said}", file=sys.stderr)
     if json:
         print(answer)
     else:

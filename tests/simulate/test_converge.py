@@ -50,6 +50,18 @@ def test_not_converged_ends_with_1(subak: Subak) -> None:
     assert "did not converge" in ended.out
 
 
+@pytest.mark.parametrize("key", ["size", "deadline"])
+def test_what_messages_do_not_use_is_warned_of(subak: Subak, tmp_path: Path, key: str) -> None:
+    case = json.loads(TWO_FLOWS.read_text())
+    case["flows"][0][key] = 1
+    (tmp_path / "case.json").write_text(json.dumps(case))
+    for form in ([], ["--json"]):
+        ended = subak("converge", tmp_path / "case.json", "--scheme", "s-perc", *form)
+        said = f'note: 1 of 2 flows have a {key}, which the policy "max-min" does not use'
+        assert said in " ".join(ended.err.split()), ended
+    assert "note" not in subak("converge", TWO_FLOWS, "--scheme", "s-perc").err
+
+
 def test_for_people(subak: Subak) -> None:
     out = subak("converge", TWO_FLOWS, "--scheme", "s-perc").out
     assert "18 Gb/s" in out

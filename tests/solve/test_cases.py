@@ -29,6 +29,32 @@ def test_what_the_policy_does_not_use_is_warned_of(key: str, value: Any, user: s
     assert subak.solve({**case, "policy": {"kind": user}}).warnings == []
 
 
+def test_weights_that_alpha_0_does_not_use_are_warned_of() -> None:
+    flows = [{"path": ["l"], "weight": 2}, {"path": ["l"]}]
+    said = ["1 of 2 flows have a weight, which alpha = 0 does not use: it maximizes the sum of rates"]
+    for alpha, warnings in ((0, said), (1, []), (0.5, [])):
+        case = {"network": LINKS, "flows": flows, "policy": {"kind": "alpha-fair", "alpha": alpha}}
+        assert subak.solve(case).warnings == warnings
+    unweighted = {"network": LINKS, "flows": [{"path": ["l"]}], "policy": {"kind": "alpha-fair", "alpha": 0}}
+    assert subak.solve(unweighted).warnings == []
+
+
+def test_subflows_beyond_the_paths_are_warned_of() -> None:
+    network = {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 2}
+    wide, narrow = {"src": "h0", "dst": "h2"}, {"src": "h0", "dst": "h1"}
+    said = "have fewer paths than subflows, such as"
+    policy = {"kind": "alpha-fair", "alpha": 1}
+
+    def warnings(*flows: dict[str, Any]) -> list[str]:
+        return subak.solve({"network": network, "flows": list(flows), "policy": policy}).warnings
+
+    assert warnings({**wide, "subflows": 2}, narrow) == []
+    [one] = warnings({**wide, "subflows": 3}, narrow)
+    assert one.startswith(f"1 of 2 flows {said} 3 subflows where there are 2 shortest paths")
+    [two] = warnings({**wide, "subflows": 4}, {**narrow, "subflows": 4})
+    assert two.startswith(f"2 of 2 flows {said} 4 subflows where there are 1 ")
+
+
 @pytest.mark.parametrize("routing", [{"seed": 1}, {"symmetric": True}, {"metric": "delay"}, {}])
 def test_routing_beside_paths_is_refused(routing: dict[str, Any]) -> None:
     case = {"network": LINKS, "flows": [{"path": ["l"]}], "routing": routing}
@@ -96,6 +122,27 @@ def test_a_matrix_headed_dst_is_refused_with_the_mend(tmp_path: Path) -> None:
     write(tmp_path / "m.csv", "dst,h0,h1\nh0,,3\nh1,4,\n")
     with pytest.raises(subak.InputError, match=r'line 1: the first column is headed "dst".*exchange rows and columns'):
         subak.solve({"network": STAR, "flows": {"file": str(tmp_path / "m.csv")}})
+
+
+@pytest.mark.parametrize(
+    "header", ["source,destination", "source,target,demand", "id,from,to", "src,destination", "Src,Dst", "SOURCE,DEST"]
+)
+def test_other_names_of_ends_are_refused_with_the_right_ones(tmp_path: Path, header: str) -> None:
+    cells = {"id": "f", "demand": "3"}
+    names = header.split(",")
+    ends = iter(["h0", "h1"])
+    row = ",".join(cells[name] if name in cells else next(ends) for name in names)
+    write(tmp_path / "flows.csv", f"{header}\n{row}\n")
+    with pytest.raises(subak.InputError, match=r'line 1: the columns .* call them "src" and "dst"'):
+        subak.solve({"network": STAR, "flows": {"file": str(tmp_path / "flows.csv")}})
+
+
+def test_a_matrix_may_have_nodes_of_such_names(tmp_path: Path) -> None:
+    write(tmp_path / "m.csv", ",source,destination\nsource,,3\n")
+    edge = {"capacity": "1Gbps"}
+    links = [{"from": "source", "to": "destination", **edge}, {"from": "destination", "to": "source", **edge}]
+    answer = subak.solve({"network": {"links": links}, "flows": {"file": str(tmp_path / "m.csv"), "unit": "Mbps"}})
+    assert pyarrow.table(answer.flows)["rate_bps"].to_pylist() == pytest.approx([3e6], rel=1e-9)
 
 
 @pytest.mark.parametrize(("key", "near"), [("rate", "demand"), ("priority", "weight"), ("Rate", "demand")])

@@ -128,6 +128,23 @@ def test_bad_input_is_refused_and_changes_nothing(does: Any, place: str) -> None
     assert len(ned) == 1
 
 
+@pytest.mark.parametrize("of_rows", [False, True])
+def test_a_path_whose_links_do_not_join_is_refused(of_rows: bool) -> None:
+    network = sb.Network.generate("leaf-spine", leaves=2, spines=1, hosts_per_leaf=1)
+    ids = pa.table(network.links)["id"].to_pylist()
+    sound, broken = ["h0->leaf0", "leaf0->spine0", "spine0->leaf1"], ["h0->leaf0", "spine0->leaf1"]
+    ned = sb.Ned(network)
+    ned.add([sound])
+    numbers = [ids.index(link) for link in [*sound, *broken]]
+    rows = sb.Rows([0, 3, 5], numbers)
+    with pytest.raises(sb.InputError, match='link "spine0->leaf1" leaves "spine0", but "h0->leaf0" leads to') as caught:
+        ned.add(rows if of_rows else [sound, broken])
+    assert caught.value.place == "flows[1].path[1]"
+    assert len(ned) == 1
+    with pytest.raises(sb.InputError, match='link "spine0->leaf1" leaves "spine0"'):
+        sb.solve(network, flows=rows)
+
+
 def test_what_it_cannot_do_is_refused() -> None:
     for keys, place in [
         ({"policy": "max-min"}, "policy.kind"),

@@ -65,6 +65,41 @@ pub struct Flows {
     extra: Vec<Extra>,
     /// Flows that cannot send, in the order given. They have no number among the flows.
     stranded: Vec<Stranded>,
+    narrow: Narrow,
+}
+
+/// Flows with fewer paths than subflows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Narrow {
+    /// Their number.
+    pub flows: usize,
+    /// Subflows and paths of the one that lacks most.
+    pub widest: (usize, usize),
+}
+
+impl Narrow {
+    /// Counts a flow of `subflows` over `paths`, if these are fewer.
+    pub fn count(&mut self, subflows: usize, paths: usize) {
+        if paths < subflows {
+            self.flows += 1;
+            let (most, fewest) = self.widest;
+            if subflows - paths > most - fewest {
+                self.widest = (subflows, paths);
+            }
+        }
+    }
+
+    /// Text of a warning about these flows, `of` (such as `12 flows`); `None` if there are none.
+    pub fn warning(&self, of: &str) -> Option<String> {
+        let (asked, paths) = self.widest;
+        (self.flows > 0).then(|| {
+            format!(
+                "{} of {of} have fewer paths than subflows, such as {asked} subflows where there are {paths} shortest paths: the \
+                 others have no effect",
+                self.flows
+            )
+        })
+    }
 }
 
 /// A flow without a usable path: its rate is 0.
@@ -168,6 +203,7 @@ impl Flows {
             ids: Vec::new(),
             extra: Vec::new(),
             stranded: Vec::new(),
+            narrow: Narrow::default(),
         })
     }
 
@@ -266,6 +302,16 @@ impl Flows {
         // From here on the position of an unnamed flow differs from its number.
         self.name_by_number();
         self.stranded.push(Stranded { place: self.len() + self.stranded.len(), id, why });
+    }
+
+    /// Flows with fewer paths than subflows.
+    pub fn narrow(&self) -> &Narrow {
+        &self.narrow
+    }
+
+    /// Counts a flow of `subflows` over `paths`, if these are fewer.
+    pub(crate) fn count_paths(&mut self, subflows: usize, paths: usize) {
+        self.narrow.count(subflows, paths);
     }
 
     /// The flows that cannot send, in the order given. They are not counted among the other flows.
@@ -409,7 +455,7 @@ fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network
             return Err(twice(l, network).below(&format!("[{i}]")));
         }
     }
-    Ok(())
+    network.check_joined(path)
 }
 
 fn known(l: LinkId, network: &Network) -> Result<(), InputError> {

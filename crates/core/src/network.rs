@@ -131,6 +131,27 @@ impl Network {
         Ok(id)
     }
 
+    /// An error unless each link of `path` starts where the one before it ends; links that do not name their ends pass.
+    pub fn check_joined(&self, path: &[LinkId]) -> Result<(), InputError> {
+        let joint = |(i, pair): (usize, &[LinkId])| {
+            self.check_joint(pair[0], pair[1]).map_err(|e| e.below(&format!("[{}]", i + 1)))
+        };
+        path.windows(2).enumerate().try_for_each(joint)
+    }
+
+    /// An error unless the link `next` starts where `last` ends; links that do not name their ends pass.
+    pub fn check_joint(&self, last: LinkId, next: LinkId) -> Result<(), InputError> {
+        let [last, next] = [last, next].map(|l| &self.links[l]);
+        match (last.to, next.from) {
+            (Some(end), Some(start)) if end != start => {
+                let [end, start] = [end, start].map(|n| self.nodes[n].name.as_str());
+                let what = format!("link \"{}\" leaves \"{start}\", but \"{}\" leads to \"{end}\"", next.id, last.id);
+                Err(InputError::new("", what, "let each link start where the one before it ends"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Adds a link `from -> to` and its reverse link `to -> from`, named `A->B`, then `A->B#1`, ...
     pub fn connect(
         &mut self,

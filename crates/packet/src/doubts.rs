@@ -3,21 +3,23 @@
 use crate::pfc::Pfc;
 use subak_core::backend::{Injected, Kinds, Machine, PacketSizes};
 use subak_core::rng::mix;
-use subak_core::scheme::{Around, Doubt, Hop, NodeInfo, PathInfo, Port, Scheme};
+use subak_core::scheme::{Around, Doubt, Hop, LeastShare, NodeInfo, PathInfo, Port, Scheme};
 use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, NodeKind, Ns};
 use subak_schemes::{Chosen, Visitor};
 
 /// Largest number of hosts whose paths to all others are examined.
 const HOSTS: usize = 16;
 
-/// Warnings about parameters of scheme `name` that do not suit the network.
+/// Warnings about parameters of scheme `name` that do not suit the network. `least`: the least share of a link that endless
+/// flows have.
 pub fn doubts<'a>(
     name: impl Into<Chosen<'a>>,
     params: &serde_json::Map<String, serde_json::Value>,
     network: &Network,
     sizes: PacketSizes,
+    least: Option<LeastShare>,
 ) -> Result<Vec<Doubt>, InputError> {
-    doubts_of(name.into(), params, Asked { network, sizes })
+    doubts_of(name.into(), params, Asked { network, sizes, least })
 }
 
 fn doubts_of(
@@ -31,17 +33,19 @@ fn doubts_of(
 struct Asked<'a> {
     network: &'a Network,
     sizes: PacketSizes,
+    least: Option<LeastShare>,
 }
 
 impl Visitor for Asked<'_> {
     type Out = Vec<Doubt>;
     fn visit<S: Scheme>(self, scheme: S) -> Vec<Doubt> {
-        let Asked { network, sizes } = self;
+        let Asked { network, sizes, least } = self;
         let sizes = sizes.with(scheme.headers());
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let ports: Vec<Port> =
             network.links().iter_enumerated().map(|(l, link)| port(l, link, sizes, rtt_ns, 0)).collect();
-        let around = Around { network, ports: &ports, paths: ends_of_rtts(network, sizes) };
+        let around =
+            Around { network, ports: &ports, paths: ends_of_rtts(network, sizes), least, mtu_bytes: sizes.mtu_bytes };
         let mut doubts = scheme.doubts(&around);
         doubts.extend(scheme.lossless().and_then(|rules| Pfc::doubt(rules, network, sizes, scheme.clock())));
         doubts

@@ -90,10 +90,10 @@ impl PyNed {
     fn add_flows(&mut self, py: Python<'_>, flows: Flows) -> PyResult<Table> {
         let (ptr, links) = (flows.0.to_vec(py)?, flows.1.to_vec(py)?);
         let columns = [flows.2.to_vec(py)?, flows.3.to_vec(py)?, flows.4.to_vec(py)?, flows.5.to_vec(py)?];
-        let (policy, now) = (self.policy, &mut self.now);
+        let (policy, now, network) = (self.policy, &mut self.now, &self.network);
         let added = py.detach(|| {
             let links: Vec<LinkId> = links.into_iter().map(LinkId).collect();
-            let flows = flows_of(policy, ptr, &links, &columns)?;
+            let flows = flows_of(policy, network, ptr, &links, &columns)?;
             either!(now, iteration => iteration.cluster_mut().add_all(&flows))
         });
         let keys = added.or_input_error(py)?;
@@ -257,6 +257,7 @@ pub fn normalizer_of(name: &str) -> Result<Normalizer, InputError> {
 /// Converts flows to the form of the iteration.
 fn flows_of<'a>(
     policy: Policy,
+    network: &subak_core::Network,
     ptr: Vec<u32>,
     links: &'a [LinkId],
     [weight, demand_bps, size_bytes, deadline_s]: &[Vec<f64>; 4],
@@ -288,6 +289,10 @@ fn flows_of<'a>(
             unreachable!("the policy has an alpha");
         };
         let path = &links[offsets.row(f)];
+        // The iteration itself refuses unknown links.
+        if path.iter().all(|l| l.index() < network.links().len()) {
+            network.check_joined(path).map_err(|e| at(e.below("path")))?;
+        }
         Ok(NewFlow { path, ln_gain, demand_bps: demand_bps.get(f).copied().unwrap_or(f64::INFINITY) })
     };
     (0..count).map(flow).collect()

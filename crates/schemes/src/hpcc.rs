@@ -34,6 +34,9 @@ const FLOWS: f64 = 100.0;
 /// Ratio of T to the smallest base RTT above which a warning says that one T does not suit all flows.
 const MOST_TIMES: f64 = 10.0;
 
+/// Packets of a flow in T below which a warning says that rates may stay unequal.
+const LEAST_PACKETS: f64 = 5.0;
+
 /// Values of run.py in HPCC's released simulator; rates are fractions of its line rate, 100 Gb/s.
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
@@ -153,7 +156,8 @@ impl Named for Hpcc {
                 ValueType::Bytes,
                 "bytes that telemetry adds to an ACK beyond the shortest frame"
             ),
-            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window"),
+            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window")
+                .unless("w_ai"),
             Param::number("min_rate", 0.0, AMOUNT, "minimum window, as a fraction of the initial window"),
             Param::number("eta", 0.95, AMOUNT, "target utilization of a link"),
             Param::number("max_stage", 5.0, AMOUNT, "additive steps in a row before the next multiplicative one",),
@@ -212,7 +216,9 @@ impl Scheme for Hpcc {
             longest / 1e3,
             (t_ns - shortest) / 1e3
         );
-        if t_ns > MOST_TIMES * shortest { vec![Doubt { kind: "base-rtt", text }] } else { Vec::new() }
+        let unlike = (t_ns > MOST_TIMES * shortest).then_some(Doubt { kind: "base-rtt", text });
+        let few = "rates may stay unequal for the whole run";
+        unlike.into_iter().chain(Doubt::of_window(around, 0.0, LEAST_PACKETS, few)).collect()
     }
     fn headers(&self) -> Headers {
         self.headers

@@ -212,8 +212,9 @@ impl Scheme for Timely {
     }
     lossless::network!();
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
-        let Some((_, longest)) = around.paths.filter(|_| self.rdma.pfc.is_none()) else { return Vec::new() };
-        Doubt::of_delay(around, "t_low", self.given.on(&longest).low_ns).into_iter().collect()
+        let longest = around.paths.filter(|_| self.rdma.pfc.is_none());
+        let of_delay = longest.and_then(|(_, path)| Doubt::of_delay(around, "t_low", self.given.on(&path).low_ns));
+        of_delay.into_iter().chain(self.doubt_of_gain(around)).collect()
     }
     fn headers(&self) -> Headers {
         Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
@@ -226,6 +227,29 @@ impl Scheme for Timely {
         TimelyClock
     }
     fn sink(&self, _flow: &FlowInfo) {}
+}
+
+/// Number of base RTTs in which a rate at the minimum may take to reach the line rate without a warning. In TIMELY's setup,
+/// 10 Gb/s and 20 us, it takes 4400.
+const MOST_RTTS: f64 = 5000.0;
+
+impl Timely {
+    /// Warns if rates that were cut to the minimum take long to recover. A rate r grows by delta for each segment of its
+    /// bytes, hence by a factor e in the time in which delta sends a segment.
+    fn doubt_of_gain(&self, around: &Around) -> Option<Doubt> {
+        let (least, (path, _)) = (around.least?, around.paths?);
+        let folds_ns = self.segment_bytes as f64 * 8e9 / (self.delta * path.line_rate_bps);
+        let recovery_ns = folds_ns * libm::log(1.0 / self.min_rate).max(0.0);
+        let text = format!(
+            "after an overload a rate takes up to {:.0} ms from min_rate to the line rate, {:.0} base RTTs, and rates stay unequal \
+             for longer: a step delta of {:.0} Mb/s is for RTTs of 20 us and more; raise params.delta or min_rate, or set patched",
+            recovery_ns / 1e6,
+            recovery_ns / least.rtt_ns,
+            self.delta * path.line_rate_bps / 1e6
+        );
+        let is_slow = !self.by_rtt && recovery_ns > MOST_RTTS * least.rtt_ns;
+        is_slow.then_some(Doubt { kind: "gain", text })
+    }
 }
 
 impl Hop<Timely> for TimelyClock {

@@ -119,8 +119,10 @@ impl<'a> FlowReader<'a> {
                     path.clear();
                     let cells = begins[row] as usize..begins[row + 1] as usize;
                     path.extend(cells.clone().filter_map(|cell| links.at(cell)));
-                    let joined = path.windows(2).all(|pair| check_joined(network, pair[0], pair[1]).is_ok());
-                    if path.len() < cells.len() || !joined || !is_path(&path, &mut seen, row as u32 + 1) {
+                    if path.len() < cells.len()
+                        || network.check_joined(&path).is_err()
+                        || !is_path(&path, &mut seen, row as u32 + 1)
+                    {
                         return row;
                     }
                 }
@@ -266,7 +268,11 @@ impl<'a> FlowReader<'a> {
                 self.stranded = Some(Why::NoPath);
                 Ok(Vec::new())
             }
-            paths => paths.map_err(|e| e.below("dst")),
+            paths => {
+                let paths = paths.map_err(|e| e.below("dst"))?;
+                self.flows.count_paths(subflows, paths.len());
+                Ok(paths)
+            }
         }
     }
 
@@ -366,7 +372,7 @@ fn path(network: &Network, path: &Value) -> Result<Option<Vec<LinkId>>, InputErr
     let mut links: Vec<LinkId> = Vec::with_capacity(names.len());
     for (i, name) in names.iter().enumerate() {
         let next = link(network, name).and_then(|next| match links.last() {
-            Some(&last) => check_joined(network, last, next).map(|()| next),
+            Some(&last) => network.check_joint(last, next).map(|()| next),
             None => Ok(next),
         });
         links.push(next.map_err(|e| e.below(&format!("[{i}]")))?);
@@ -380,19 +386,6 @@ fn link(network: &Network, name: &Value) -> Result<LinkId, InputError> {
         let known = network.links().iter().map(|link| link.id.as_str());
         unknown(name, "link", known)
     })
-}
-
-/// An error unless the first link ends where the next one starts, if both links name their ends.
-fn check_joined(network: &Network, last: LinkId, next: LinkId) -> Result<(), InputError> {
-    let [last, next] = [last, next].map(|l| &network.links()[l]);
-    match (last.to, next.from) {
-        (Some(end), Some(start)) if end != start => {
-            let [end, start] = [end, start].map(|n| network.nodes()[n].name.as_str());
-            let what = format!("link \"{}\" leaves \"{start}\", but \"{}\" leads to \"{end}\"", next.id, last.id);
-            Err(InputError::new("", what, "let each link start where the one before it ends"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn end(network: &Network, map: &Map<String, Value>, key: &str) -> Result<NodeId, InputError> {

@@ -118,6 +118,7 @@ impl Case {
             ));
         }
         notes.extend(self.unused());
+        notes.extend(self.flows.narrow().warning(&format!("{all} flows")));
         notes
     }
 
@@ -142,11 +143,16 @@ impl Case {
         ];
         let (all, policy) = (self.flows.len(), self.policy.name());
         let unused = keys.into_iter().filter(|&(_, count, used)| count > 0 && !used);
-        unused
-            .map(|(key, count, _)| {
-                format!("{count} of {all} flows have a {key}, which the policy \"{policy}\" does not use")
-            })
-            .collect()
+        let of_policy = unused.map(|(key, count, _)| {
+            format!("{count} of {all} flows have a {key}, which the policy \"{policy}\" does not use")
+        });
+        let sums_rates = self.policy == Policy::AlphaFair { alpha: 0.0 } && weighted > 0;
+        let of_alpha = sums_rates.then(|| {
+            format!(
+                "{weighted} of {all} flows have a weight, which alpha = 0 does not use: it maximizes the sum of rates"
+            )
+        });
+        of_policy.chain(of_alpha).collect()
     }
 }
 

@@ -20,6 +20,22 @@ use std::collections::HashMap;
 /// The columns of a table of flows.
 pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
 
+/// Names of the columns of sources and destinations, `src` and `dst` and what others write for them.
+const ENDS: [&[&str]; 2] =
+    [&["src", "source", "from", "sender", "origin"], &["dst", "destination", "dest", "to", "target", "receiver"]];
+
+/// An error if `headers` have columns of sources and destinations under other names than `src` and `dst`. A matrix, whose
+/// nodes may have these names, leaves its first cell empty.
+fn check_ends(headers: &[String]) -> Result<(), InputError> {
+    let named = |names: &[&str]| headers.iter().find(|h| names.contains(&h.to_lowercase().as_str()));
+    let (Some(src), Some(dst)) = (named(ENDS[0]), named(ENDS[1])) else { return Ok(()) };
+    if headers[0].is_empty() || (src == "src" && dst == "dst") {
+        return Ok(());
+    }
+    let what = format!("the columns {} and {} are not those of a table of flows", quoted(src), quoted(dst));
+    Err(at(1, what, "call them \"src\" and \"dst\"; a matrix leaves its first cell empty"))
+}
+
 /// An error if the columns are separated by another character than a comma, or if the first line is a comment.
 pub fn separator(headers: &csv::StringRecord) -> Result<(), InputError> {
     if headers.get(0).is_some_and(|first| first.starts_with('#')) {
@@ -142,6 +158,7 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, InputError
     };
     let headers: Vec<String> = reader.headers().map_err(bad)?.iter().map(str::to_string).collect();
     separator(reader.headers().map_err(bad)?).map_err(|e| at(1, e.what, &e.hint))?;
+    check_ends(&headers)?;
     let rows = ["src", "dst"].iter().all(|end| headers.iter().any(|h| h == end));
     if let Some(unknown) = headers.iter().find(|h| rows && !COLUMNS.contains(&h.as_str())) {
         let what = format!("unknown column {}", quoted(unknown));

@@ -133,9 +133,10 @@ fn of_label(label: &str) -> Option<Speed> {
 
 /// Splits a label into tokens; `None` if a number belongs to no speed.
 fn pieces(label: &str) -> Option<Vec<Piece>> {
-    let plain = label.replace(['\u{2013}', '\u{2014}'], "-").replace('\u{d7}', "x").replace("..", "-");
+    let plain = label.replace(['\u{2013}', '\u{2014}', '\u{2212}'], "-").replace('\u{d7}', "x").replace("..", "-");
     let mut pieces = Vec::new();
-    let mut rest = plain.trim_start();
+    let mut rest = plain.trim();
+    let mut is_in_word = false;
     while let Some(c) = rest.chars().next() {
         let (piece, length) = if c.is_ascii_digit() || c == '.' {
             number(rest)?
@@ -143,9 +144,21 @@ fn pieces(label: &str) -> Option<Vec<Piece>> {
             if is_vague(rest) {
                 return None;
             }
-            word(rest)
+            // "2xOC-48": the letter belongs to the number.
+            match multiplied(rest).filter(|_| matches!(pieces.last(), Some(Piece::Number(_)))) {
+                Some(length) => (Some(Piece::Times), length),
+                None => word(rest),
+            }
         } else {
+            let next = rest[c.len_utf8()..].trim_start();
+            let is_sign = pieces.is_empty() && !is_in_word && rest[c.len_utf8()..].starts_with(is_of_number);
             let piece = match c {
+                '-' | '+' if is_sign => return None,
+                // An open end, such as "10G+".
+                '-' if next.is_empty() => return None,
+                '+' if !next.starts_with(is_of_number) && !matches!(word(next).0, Some(Piece::Speed(..))) => {
+                    return None;
+                }
                 // A bound such as "< 1G", or an estimate such as "~ 1G", is no speed.
                 '<' | '>' | '\u{2264}' | '\u{2265}' | '~' | '\u{2248}' => return None,
                 '-' => Some(Piece::To),
@@ -156,9 +169,21 @@ fn pieces(label: &str) -> Option<Vec<Piece>> {
             (piece, c.len_utf8())
         };
         pieces.extend(piece);
+        is_in_word = rest[..length].ends_with(char::is_alphanumeric) && !rest[length..].starts_with(' ');
         rest = rest[length..].trim_start();
     }
     Some(pieces)
+}
+
+/// Whether a number starts with `c`.
+fn is_of_number(c: char) -> bool {
+    c.is_ascii_digit() || c == '.'
+}
+
+/// Length of the "x" at the start of `text`, if the name of a speed follows it.
+fn multiplied(text: &str) -> Option<usize> {
+    let named = text.strip_prefix(['x', 'X'])?;
+    matches!(word(named).0, Some(Piece::Speed(..))).then_some(1)
 }
 
 /// Parses a number and its unit at the start of `text`; also returns the length parsed.
@@ -245,7 +270,7 @@ fn word(text: &str) -> (Option<Piece>, usize) {
         return (usable(bps).map(|bps| Piece::Speed(bps, *each)), end + usize::from(concatenated));
     }
     let piece = match upper.as_str() {
-        "X" => Some(Piece::Times),
+        "X" | "NX" => Some(Piece::Times),
         // "nx2Mbps" is an unknown multiple.
         many if many.ends_with('X') && text[letters..].starts_with(|c: char| c.is_ascii_digit()) => Some(Piece::Times),
         "TO" => Some(Piece::To),
@@ -303,6 +328,28 @@ mod tests {
             ("4*2.5G", Some(10e9)),
             ("10GE x 2", Some(20e9)),
             ("2 \u{d7} STM-16", Some(32.0 * 155.52e6)),
+            ("2xOC-48", Some(96.0 * 51.84e6)),
+            ("4xE1", Some(4.0 * 2.048e6)),
+            ("3 xDS3", Some(3.0 * 44.736e6)),
+            ("2XSTM-16", Some(32.0 * 155.52e6)),
+            ("2xGigE", Some(2e9)),
+            ("E1x4", Some(4.0 * 2.048e6)),
+            ("nx OC-48", None),
+            ("nxE1", None),
+            ("xe-1/0/0 10G", None),
+            ("-10Gbps", None),
+            ("\u{2212}10 Gbps", None),
+            ("+10G", None),
+            ("Fibre (-2.5G)", None),
+            ("10G+", None),
+            ("10 Gbps + (leased)", None),
+            ("OC-48+", None),
+            ("1Gbps+ leased", None),
+            ("155Mbps -", None),
+            ("AARNET-10Gbps", Some(10e9)),
+            ("Fibre - 10 Gbps", Some(10e9)),
+            ("10 Gbps - leased", Some(10e9)),
+            ("10G + 10G", Some(10e9)),
             ("IRU 10 Gbps leased", Some(10e9)),
             ("Fibre", None),
             ("", None),
@@ -330,6 +377,8 @@ mod tests {
             ("155 Mbps, 622 Mbps", 155e6, 622e6),
             ("1..10Gbps", 1e9, 10e9),
             ("155Mbs/1Gbps", 155e6, 1e9),
+            ("155 Mbps -622 Mbps", 155e6, 622e6),
+            ("OC-3 + OC-12", 3.0 * 51.84e6, 12.0 * 51.84e6),
         ] {
             assert_eq!(of_label(text), Some(Speed::Range(least, most)), "{text}");
         }

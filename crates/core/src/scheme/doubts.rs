@@ -12,6 +12,28 @@ pub struct Around<'a> {
     pub ports: &'a [Port],
     /// The paths between hosts with the smallest and the largest base RTT; `None` without hosts.
     pub paths: Option<(PathInfo, PathInfo)>,
+    /// The least share of a link that endless flows have at once; `None` if no two share a link.
+    pub least: Option<LeastShare>,
+    /// Size of a full packet on the wire, bytes.
+    pub mtu_bytes: u32,
+}
+
+/// The least share of a link that a flow has among endless flows, in proportion to weights.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeastShare {
+    /// Number of endless flows at the link.
+    pub flows: usize,
+    /// The share, bit/s.
+    pub bps: f64,
+    /// Base RTT of such a flow, ns.
+    pub rtt_ns: f64,
+}
+
+impl LeastShare {
+    /// Number of packets of `mtu_bytes` that the share is in `ns`.
+    pub fn packets(&self, ns: f64, mtu_bytes: u32) -> f64 {
+        self.bps * ns / (8e9 * f64::from(mtu_bytes))
+    }
 }
 
 /// A warning that parameters do not suit the network, so that the scheme's results may mislead.
@@ -51,6 +73,22 @@ impl Doubt {
             rtt_ns as f64 / 1e3
         );
         (2 * interval_ns < rtt_ns).then_some(Doubt { kind: "price-interval", text })
+    }
+
+    /// A warning if the least share of a flow is below `least` packets in `in_ns` and its base RTT together.
+    pub fn of_window(around: &Around, in_ns: f64, least: f64, outcome: &str) -> Option<Doubt> {
+        let share = around.least?;
+        let ns = share.rtt_ns + in_ns;
+        let packets = share.packets(ns, around.mtu_bytes);
+        let text = format!(
+            "{} endless flows share a link, and the least share is {:.2} packets in {:.1} us, of a base RTT of {:.1} us: with less \
+             than {least} {outcome}; take fewer flows, smaller packets, or larger delays",
+            share.flows,
+            packets,
+            ns / 1e3,
+            share.rtt_ns / 1e3
+        );
+        (packets < least).then_some(Doubt { kind: "window", text })
     }
 
     /// A warning if one full queue on the longest path does not raise the RTT to `target_ns`, at which a sender slows

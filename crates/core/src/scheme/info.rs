@@ -177,6 +177,8 @@ pub struct Param {
     pub presets: &'static [Preset],
     /// The choice and its words under which the parameter has an effect; `None`: it always has.
     pub only: Option<(&'static str, &'static [&'static str])>,
+    /// The number that replaces the parameter unless it is 0.
+    pub unless: Option<&'static str>,
 }
 
 /// A word, and the defaults of other parameters that it sets.
@@ -210,7 +212,7 @@ impl Param {
     }
     const fn of(name: &'static str, value_type: ValueType, default: ParamValue, about: &'static str) -> Self {
         let key = Key { name, value_type, default: DefaultValue::Set(default), about };
-        Param { key, follows: None, in_rounds: InRounds::Default, presets: &[], only: None }
+        Param { key, follows: None, in_rounds: InRounds::Default, presets: &[], only: None, unless: None }
     }
     /// The default.
     pub fn default(&self) -> ParamValue {
@@ -231,6 +233,11 @@ impl Param {
     #[must_use]
     pub const fn only(self, choice: &'static str, words: &'static [&'static str]) -> Self {
         Param { only: Some((choice, words)), ..self }
+    }
+    /// The parameter with an effect only where the number `other` is 0.
+    #[must_use]
+    pub const fn unless(self, other: &'static str) -> Self {
+        Param { unless: Some(other), ..self }
     }
     /// The parameter with another default under the round-based backend.
     #[must_use]
@@ -271,7 +278,11 @@ impl Params {
     /// read, each with the reason.
     pub fn unused(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Vec<(&'static str, String)> {
         let Ok(params) = Params::resolve(info, given) else { return Vec::new() };
-        let reason = |param: &Param| {
+        let replaced = |param: &Param| {
+            let other = param.unless.filter(|other| params.number(other) != 0.0)?;
+            Some((param.key.name, format!("{other} is set, and replaces it")))
+        };
+        let by_choice = |param: &Param| {
             let (choice, words) = param.only.filter(|(choice, words)| !words.contains(&params.word(choice)))?;
             let read = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
             Some((
@@ -279,6 +290,7 @@ impl Params {
                 format!("{choice} is \"{}\": it is read with {choice} = {read}", params.word(choice)),
             ))
         };
+        let reason = |param: &Param| by_choice(param).or_else(|| replaced(param));
         info.params.iter().filter(|param| given.contains_key(param.key.name)).filter_map(reason).collect()
     }
 

@@ -13,7 +13,7 @@ mod lossless;
 mod packet;
 mod repair;
 
-pub use doubts::{Around, Doubt};
+pub use doubts::{Around, Doubt, LeastShare};
 pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles, Utilities};
 pub use io::{Effect, Io, To, UpdateRecord};

@@ -6,11 +6,12 @@ use super::warnings::Warning;
 use crate::spec::ValidSpec;
 use crate::spec::backends::SchemeChoice;
 use crate::spec::scenario::Scenario;
+use crate::spec::workload::Plan;
 use std::collections::{BTreeMap, BTreeSet};
-use subak_core::backend::Injected;
+use subak_core::backend::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
 use subak_core::scheme::Params;
-use subak_core::{Nic, Ns};
+use subak_core::{LinkId, Nic, Ns};
 
 /// Warnings of kind `no-effect`.
 const KIND: &str = "no-effect";
@@ -108,10 +109,76 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     for (key, _) in intervals.into_iter().filter(|(_, every_ns)| every_ns.is_some_and(|ns| ns > scenario.duration_ns)) {
         note(key, "the interval is longer than run.duration, so there is no sample; give a shorter one");
     }
+    scenario.workload.unread(scenario.duration_ns).for_each(|(key, why)| note(&key, why));
+    if is_given("routing.kind") && scenario.topology.spread().is_some() && takes_one_path(spec, scenario) {
+        note("routing.kind", "no flow has several shortest paths");
+    }
+    for place in unused_faults(spec, scenario) {
+        note(&format!("fault[{place}]"), "no flow crosses its links");
+    }
     if let Some(text) = is_given("workload.subflows").then(|| missing_subflows(spec, scenario)).flatten() {
         unused.insert("workload.subflows".to_string(), text);
     }
     unused
+}
+
+/// Expected number of flows above which their paths are not examined.
+const MOST_FLOWS: f64 = 1e6;
+
+/// The flows of each seed, as far as they can be planned; `None` if there are too many.
+fn plans<'a>(spec: &'a ValidSpec, scenario: &'a Scenario) -> Option<impl Iterator<Item = Plan> + 'a> {
+    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
+    let few = workload.expected(topology, *packet, *duration_ns).flows <= MOST_FLOWS;
+    let plan = |&seed: &u64| workload.plan(topology, seed, *packet, &scenario.faults, *duration_ns).ok();
+    few.then(|| spec.seeds.iter().filter_map(plan))
+}
+
+/// Whether no flow of any seed has several paths over which its packets could be sprayed.
+fn takes_one_path(spec: &ValidSpec, scenario: &Scenario) -> bool {
+    let is_sprayed = |plan: Plan| plan.flows.iter().any(|flow| flow.plan.spread.is_some());
+    plans(spec, scenario).is_some_and(|mut plans| !plans.any(is_sprayed))
+}
+
+/// Places of the faults whose links no flow of any seed crosses. With reroutes flows may come to cross any link.
+fn unused_faults(spec: &ValidSpec, scenario: &Scenario) -> BTreeSet<usize> {
+    let mut places: BTreeMap<usize, BTreeSet<LinkId>> = BTreeMap::new();
+    for (&place, fault) in scenario.fault_places.iter().zip(&scenario.faults) {
+        if let Some(links) = links_of(scenario, fault) {
+            places.entry(place).or_default().extend(links);
+        }
+    }
+    if places.is_empty() || scenario.reroute_ns.is_some() || scenario.workload.has_jobs() {
+        return BTreeSet::new();
+    }
+    let Some(plans) = plans(spec, scenario) else { return BTreeSet::new() };
+    let of_route = |route: &Route| [route.forward.clone(), route.back.clone()].concat();
+    let ways = scenario.controller.iter().flatten();
+    let to_controller: BTreeSet<LinkId> = ways.flat_map(|(_, way)| of_route(way)).collect();
+    places.retain(|_, links| links.is_disjoint(&to_controller));
+    for plan in plans {
+        if places.is_empty() {
+            break;
+        }
+        let routes = plan.flows.iter().flat_map(|flow| &flow.plan.routes);
+        let crossed: BTreeSet<LinkId> = routes.flat_map(of_route).collect();
+        places.retain(|_, links| links.is_disjoint(&crossed));
+    }
+    places.into_keys().collect()
+}
+
+/// The links of a fault, or those around its node; `None` if it is not one of links.
+fn links_of(scenario: &Scenario, fault: &Injected) -> Option<Vec<LinkId>> {
+    let around = |node| {
+        let links = scenario.topology.network().links().iter_enumerated();
+        links.filter(|(_, link)| [link.from, link.to].contains(&Some(node))).map(|(id, _)| id).collect()
+    };
+    match fault {
+        Injected::Packets { links, .. } => links.clone(),
+        Injected::Capacity { link, .. } | Injected::Down { link, .. } => Some(vec![*link]),
+        Injected::Restart { machine: Machine::Hop(link), .. } => Some(vec![*link]),
+        Injected::Restart { machine: Machine::Node(node), .. } => Some(around(*node)),
+        Injected::Restart { machine: Machine::Controller, .. } => None,
+    }
 }
 
 /// Whether the controller is placed at a node of its own.
@@ -127,13 +194,5 @@ fn missing_subflows(spec: &ValidSpec, scenario: &Scenario) -> Option<String> {
     let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
     let seed = spec.seeds.first().copied().unwrap_or(1);
     let plan = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?;
-    let (asked, paths) = plan.narrow.widest;
-    (plan.narrow.flows > 0).then(|| {
-        format!(
-            "{} of {} flows (seed {seed}) have fewer paths than subflows, such as {asked} subflows where there are {paths} shortest \
-             paths: the others have no effect",
-            plan.narrow.flows,
-            plan.flows.len() + plan.stranded.len()
-        )
-    })
+    plan.narrow.warning(&format!("{} flows (seed {seed})", plan.flows.len() + plan.stranded.len()))
 }

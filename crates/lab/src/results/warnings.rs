@@ -12,10 +12,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use subak_core::backend::{Injected, Machine, Route};
+use subak_core::backend::{Injected, LinkChange, Machine, PacketSizes, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Doubt, Goal, Info};
-use subak_core::{LinkId, Nic};
+use subak_core::scheme::{Doubt, Goal, Info, LeastShare};
+use subak_core::{IdVec, Link, LinkId, Nic, Ns};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
 const FEW_FLOWS: f64 = 30.0;
@@ -77,10 +77,11 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     for first in (0..spec.len()).step_by(per_scenario.max(1)) {
         let (scenario, _) = spec.scenario(first);
         let trials = (first as u64..(first + per_scenario) as u64).collect::<Vec<_>>();
+        let least = least_share(spec, scenario);
         for (choice, Doubt { kind, text }) in spec
             .schemes
             .iter()
-            .flat_map(|choice| doubts(scenario, choice).into_iter().map(move |doubt| (choice, doubt)))
+            .flat_map(|choice| doubts(scenario, choice, least).into_iter().map(move |doubt| (choice, doubt)))
         {
             note(
                 &mut all,
@@ -159,10 +160,68 @@ fn note(all: &mut Vec<Warning>, new: Warning) {
 }
 
 /// A warning for each parameter of the scheme whose value does not suit the scenario's network.
-fn doubts(scenario: &Scenario, choice: &SchemeChoice) -> Vec<Doubt> {
+fn doubts(scenario: &Scenario, choice: &SchemeChoice, least: Option<LeastShare>) -> Vec<Doubt> {
     let Ok((backend, info)) = choice.backend() else { return Vec::new() };
     let params = scenario.circumstances(true).complete(&info, &choice.params);
-    backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet)
+    backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet, least)
+}
+
+/// Expected number of flows above which their shares are not examined.
+const MOST_SHARES: f64 = 1e5;
+
+/// The least share of a link that an endless flow of the first seed has, in proportion to weights, and as packets in its
+/// base RTT, at the lowest capacities that faults leave; `None` if no two endless flows share a link.
+fn least_share(spec: &ValidSpec, scenario: &Scenario) -> Option<LeastShare> {
+    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
+    let many = || workload.expected(topology, *packet, *duration_ns).flows > MOST_SHARES;
+    if workload.has_sizes() || workload.has_jobs() || many() {
+        return None;
+    }
+    let seed = spec.seeds.first().copied().unwrap_or(1);
+    let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
+    let endless: Vec<_> =
+        flows.iter().map(|f| &f.plan).filter(|f| f.size_bytes.is_none() && f.routes.len() == 1).collect();
+    let mut links = topology.network().links().clone();
+    for (_, l, change) in Injected::link_changes(&scenario.faults) {
+        if let LinkChange::Capacity(bps) = change {
+            links[l].capacity_bps = links[l].capacity_bps.min(bps);
+        }
+    }
+    let mut smallest = IdVec::<LinkId, f64>::filled(f64::INFINITY, links.len());
+    let mut changes: Vec<(Ns, bool, usize)> = Vec::new();
+    for (f, flow) in endless.iter().enumerate() {
+        flow.routes[0].forward.iter().for_each(|&l| smallest[l] = smallest[l].min(flow.weight));
+        changes.push((flow.start_ns, true, f));
+        changes.push((flow.stop_ns.unwrap_or(Ns::MAX), false, f));
+    }
+    changes.sort_unstable();
+    let mut live = IdVec::<LinkId, (usize, f64)>::filled((0, 0.0), links.len());
+    let mut least: Option<LeastShare> = None;
+    for (_, starts, f) in changes {
+        let route = &endless[f].routes[0];
+        for &l in &route.forward {
+            let (count, weights) = &mut live[l];
+            if !starts {
+                (*count, *weights) = (*count - 1, *weights - endless[f].weight);
+                continue;
+            }
+            (*count, *weights) = (*count + 1, *weights + endless[f].weight);
+            let bps = links[l].capacity_bps * smallest[l] / *weights;
+            let share = LeastShare { flows: *count, bps, rtt_ns: base_rtt_ns(route, &links, *packet) };
+            if *count > 1 && least.is_none_or(|known| share.bps * share.rtt_ns < known.bps * known.rtt_ns) {
+                least = Some(share);
+            }
+        }
+    }
+    least
+}
+
+/// Base RTT of a route, ns.
+fn base_rtt_ns(route: &Route, links: &IdVec<LinkId, Link>, packet: PacketSizes) -> f64 {
+    let crossing_ns =
+        |l: &LinkId, bytes: u32| links[*l].delay_ns as f64 + f64::from(bytes) * 8e9 / links[*l].capacity_bps;
+    let forward: f64 = route.forward.iter().map(|l| crossing_ns(l, packet.mtu_bytes)).sum();
+    forward + route.back.iter().map(|l| crossing_ns(l, packet.ack_bytes)).sum::<f64>()
 }
 
 /// Notes on how network and workload files were interpreted, as kind and text.
@@ -180,7 +239,8 @@ fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'st
     let Scenario { topology, packet, duration_ns, .. } = scenario;
     let seed = spec.seeds.first().copied().unwrap_or(1);
     let stranded = scenario.workload.stranded(topology, seed, *packet, *duration_ns);
-    let of_workload = scenario.workload.notes(topology, *duration_ns).into_iter().chain(stranded);
+    let late = scenario.workload.late(topology, seed, *packet, *duration_ns);
+    let of_workload = scenario.workload.notes(topology, *duration_ns).into_iter().chain(stranded).chain(late);
     of_network.chain(of_workload.map(|text| ("workload", text)))
 }
 
@@ -290,14 +350,8 @@ fn unlike_subflows(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static st
     let seed = spec.seeds.first().copied().unwrap_or(1);
     let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
     let links = topology.network().links();
-    let crossing_ns =
-        |l: &LinkId, bytes: u32| links[*l].delay_ns as f64 + f64::from(bytes) * 8e9 / links[*l].capacity_bps;
-    let rtt_ns = |route: &Route| {
-        let forward: f64 = route.forward.iter().map(|l| crossing_ns(l, packet.mtu_bytes)).sum();
-        forward + route.back.iter().map(|l| crossing_ns(l, packet.ack_bytes)).sum::<f64>()
-    };
     let ratio = |routes: &[Route]| {
-        let rtts = || routes.iter().map(rtt_ns);
+        let rtts = || routes.iter().map(|route| base_rtt_ns(route, links, *packet));
         rtts().fold(0.0, f64::max) / rtts().fold(f64::INFINITY, f64::min)
     };
     let ratios = flows.iter().filter(|flow| flow.plan.spread.is_none()).map(|flow| ratio(&flow.plan.routes));
@@ -388,6 +442,17 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
     let every = || trials_where(&|_| true);
     if let Some(text) = full_of_messages(scenario, runs) {
         warn("messages", every(), text);
+    }
+    if let Some(recorded) = &scenario.measure.packets {
+        let trials = trials_where(&|run| recorded.from_ns >= run.end_ns);
+        if !trials.is_empty() {
+            let text = format!(
+                "measure.packets.from has no effect in {} of {} runs: they end before it; give an earlier time",
+                trials.len(),
+                runs.len()
+            );
+            warn("no-effect", trials, text);
+        }
     }
     for (trial, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
         warn("deadlock", vec![*trial], deadlock(&run.stuck));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::{Doubt, Goal, Info, Load, Params, Scheme, SchemeKind, Settles, SimulationCost};
+use subak_core::scheme::{Doubt, Goal, Info, LeastShare, Load, Params, Scheme, SchemeKind, Settles, SimulationCost};
 use subak_core::{InputError, Network, Nic, Ns, Policy};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
@@ -170,9 +170,16 @@ pub trait BackendKind: Sync {
         let _ = (name, params);
         false
     }
-    /// A warning for each parameter of the scheme whose value does not suit the network.
-    fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
-        let _ = (name, params, network, sizes);
+    /// A warning for each parameter of the scheme whose value does not suit the network, or the flows' `least` share.
+    fn doubts(
+        &self,
+        name: &str,
+        params: &Map<String, Value>,
+        network: &Network,
+        sizes: PacketSizes,
+        least: Option<LeastShare>,
+    ) -> Vec<Doubt> {
+        let _ = (name, params, network, sizes, least);
         Vec::new()
     }
     /// Why a fault has no effect on the scheme; `None` if it may have one.
@@ -379,8 +386,15 @@ impl BackendKind for Packets {
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
         subak_schemes::with_scheme(self.chosen(name), params, IsLossless).unwrap_or(false)
     }
-    fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
-        subak_packet::doubts(self.chosen(name), params, network, sizes).unwrap_or_default()
+    fn doubts(
+        &self,
+        name: &str,
+        params: &Map<String, Value>,
+        network: &Network,
+        sizes: PacketSizes,
+        least: Option<LeastShare>,
+    ) -> Vec<Doubt> {
+        subak_packet::doubts(self.chosen(name), params, network, sizes, least).unwrap_or_default()
     }
     fn ignores(
         &self,

@@ -472,6 +472,61 @@ fn gains_for_another_line_rate_are_said() {
 }
 
 #[test]
+fn shares_of_few_packets_are_said() {
+    const FALL: &str = "fault = [{kind = \"capacity\", link = \"switch0->h7\", capacity = \"1Gbps\", at = \"50us\"}]";
+    let kinds = |scheme: &str, rate: &str, weights: &[f64], size: &str, fault: &str| {
+        let flow = |(i, weight): (usize, &f64)| format!("{{src = \"h{i}\", dst = \"h7\", weight = {weight}{size}}}");
+        let flows: Vec<String> = weights.iter().enumerate().map(flow).collect();
+        let text = format!(
+            r#"
+            network = {{kind = "star", hosts = 8, rate = "{rate}", link_delay = "1us"}}
+            workload = {{kind = "steps", flows = [{}]}}
+            policy = {{{}}}
+            scheme = [{{{scheme}}}]
+            {fault}
+            run = {{duration = "100us"}}
+        "#,
+            flows.join(", "),
+            if scheme.contains("swift") { "kind = \"alpha-fair\", alpha = 1" } else { "kind = \"max-min\"" }
+        );
+        let outcome = go("few-packets", &text).1;
+        let told = outcome.warnings.into_iter().filter(|w| ["window", "gain"].contains(&w.kind));
+        told.map(|w| (w.kind, w.text)).collect::<Vec<_>>()
+    };
+    let (four, weighted) = ([1.0; 4], [1.0, 1.0, 3.0, 3.0]);
+    let (sized, endless) = (", size = \"100KB\"", "");
+    for (scheme, rate, weights, size, kind) in [
+        ("name = \"hpcc\"", "10Gbps", &four[..], endless, Some("window")),
+        ("name = \"hpcc\"", "25Gbps", &four, endless, Some("window")),
+        ("name = \"hpcc\"", "100Gbps", &four, endless, None),
+        ("name = \"hpcc\"", "10Gbps", &four, sized, None),
+        ("name = \"hpcc\"", "10Gbps", &four[..1], endless, None),
+        ("name = \"timely\"", "10Gbps", &four, endless, Some("gain")),
+        ("name = \"timely\"", "100Gbps", &four, endless, None),
+        ("name = \"timely\"", "10Gbps", &four, sized, None),
+        ("name = \"timely\", params = {delta = 0.02}", "10Gbps", &four, endless, None),
+        ("name = \"soze\"", "1Gbps", &weighted, endless, Some("window")),
+        ("name = \"soze\"", "100Gbps", &weighted, endless, None),
+        ("name = \"soze\", params = {state = \"rate\", least_rate = \"beta\"}", "1Gbps", &weighted, endless, None),
+        ("name = \"soze-virtual\"", "1Gbps", &weighted, endless, None),
+        ("name = \"numfabric-swift\"", "1Gbps", &weighted, endless, Some("window")),
+        ("name = \"numfabric-swift\"", "10Gbps", &weighted, endless, None),
+    ] {
+        let told = kinds(scheme, rate, weights, size, "");
+        let found: Vec<&str> = told.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(found, kind.into_iter().collect::<Vec<_>>(), "{scheme} {rate} {weights:?}{size}: {told:?}");
+    }
+    let fallen = kinds("name = \"numfabric-swift\"", "10Gbps", &weighted, endless, FALL);
+    assert!(fallen.len() == 1 && fallen[0].0 == "window", "{fallen:?}");
+    let told = kinds("name = \"soze\"", "1Gbps", &weighted, endless, "");
+    // The base RTT is 29 us: 0.125 Gb/s are 0.3 packets of 1500 bytes in it.
+    assert!(
+        told[0].1.starts_with("4 endless flows share a link, and the least share is 0.30 packets in 29.0 us"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn one_base_rtt_for_all_flows_of_a_wide_network_is_said() {
     let told = doubts(r#"{kind = "wan", topology = "b4-18"}"#, r#"{name = "hpcc"}"#);
     assert!(told.iter().any(|(kind, _)| *kind == "base-rtt"), "{told:?}");
@@ -517,7 +572,39 @@ fn keys_without_effect_are_said() {
     let nic = |name: &str| format!("network = {{kind = \"star\", hosts = 4, nic = \"{name}\"}}");
     let measured =
         |every: &str| format!("measure = {{rates = \"{every}\", queues = \"{every}\", paces = \"{every}\"}}");
+    let permutation = |keys: &str| format!("workload = {{kind = \"permutation\"{keys}}}");
+    let (alone, pooled) = (permutation(", apart = true, hashed = true"), permutation(", apart = true, subflows = 2"));
+    let churn = |epoch: &str| {
+        format!("workload = {{kind = \"churn\", epoch = \"{epoch}\", flows_per_host = 1, replace = 0.5}}")
+    };
+    let (never, soon_changed) = (churn("1ms"), churn("999us"));
+    let racks = "network = {kind = \"leaf-spine\", leaves = 4, spines = 2, hosts_per_leaf = 1}";
+    let (spray, flowlet) = ("routing = {kind = \"spray\"}", "routing = {kind = \"flowlet\"}");
+    let incast = |receiver: &str| {
+        format!("workload = {{kind = \"incast\", senders = 2, receiver = \"{receiver}\", size = \"10KB\"}}")
+    };
+    let (far, near) = (incast("h1"), incast("h3"));
+    let slowed = fault("kind = \"capacity\", link = \"switch0->h3\", capacity = \"1Gbps\", at = \"10us\"");
+    let lossy =
+        fault("kind = \"loss\", links = [\"switch0->h3\", \"h3->switch0\"], probability = 0.5, until = \"20us\"");
+    let cut = fault("kind = \"down\", node = \"h3\", down = \"10us\", up = \"20us\"");
     let cases: &[(&[&str], &[&str], &[&str])] = &[
+        (
+            &[&hpcc("ai = 0.001, w_ai = 80")],
+            &["params.ai has no effect: w_ai is set, and replaces it"],
+            &[&hpcc("ai = 0.001")],
+        ),
+        (
+            &[&bare, &alone],
+            &["workload.apart has no effect: each flow has one subflow", "workload.hashed has no effect"],
+            &[racks, &pooled],
+        ),
+        (&[&never], &["workload.epoch has no effect: it is not shorter than run.duration"], &[&soon_changed]),
+        (&[spray], &["routing.kind has no effect: no flow has several shortest paths"], &[spray, &bare]),
+        (&[flowlet, &far], &["routing.kind has no effect"], &[flowlet, &bare, &far]),
+        (&[&slowed, &far], &["fault[0] has no effect: no flow crosses its links"], &[&slowed, &near]),
+        (&[&lossy, &far], &["fault[0] has no effect: no flow crosses its links"], &[&lossy, &near]),
+        (&[&cut, &far], &["fault[0] has no effect: no flow crosses its links"], &[&cut, &near]),
         (
             &[&hpcc("pfc_threshold = \"20KB\"")],
             &["params.pfc_threshold has no effect: pfc is \"dynamic\": it is read with pfc = \"static\""],
@@ -603,6 +690,32 @@ fn keys_without_effect_are_said() {
         ["1 of 1 changes of weights have no effect: they come at or after run.duration, or the flow's stop"]
     );
     assert_eq!(notes(&soon), [""; 0]);
+    let closed = |spread: &str| {
+        format!("workload = {{kind = \"closed\", size = \"10KB\", clients = 4, transfers = 2, spread = \"{spread}\"}}")
+    };
+    let said = notes(&closed("4ms"));
+    assert!(
+        said.len() == 1
+            && said[0].ends_with("of 16 slots of clients (seed 1) start at run.duration or later, and are left out"),
+        "{said:?}"
+    );
+    let late: usize = said[0].split(' ').next().unwrap().parse().unwrap();
+    // Of uniform starts in 4 ms three quarters are beyond the first.
+    assert!((8..=15).contains(&late), "{said:?}");
+    assert_eq!(notes(&closed("1ms")), [""; 0]);
+}
+
+#[test]
+fn a_recording_that_begins_after_the_run_is_said() {
+    let said = |from: &str| unused(&[&format!("measure = {{packets = {{from = \"{from}\"}}}}")]);
+    assert_eq!(
+        said("5ms"),
+        [(
+            Some("dctcp".to_string()),
+            "measure.packets.from has no effect in 1 of 1 runs: they end before it; give an earlier time".to_string()
+        )]
+    );
+    assert_eq!(said("5us"), []);
 }
 
 /// The demand of a listed flow is that of all its connections together, as its size is.

@@ -5,7 +5,10 @@ use super::{Floor, MOST_RATIO, RateUpdate, SenderState, SozeArithmetic, SozeLaw}
 use subak_core::Ns;
 
 /// Number of RTTs in which a flow sends at least one packet, since it needs feedback.
-const SILENT_RTTS: u32 = 32;
+pub(super) const SILENT_RTTS: u32 = 32;
+
+/// Relative rounding error of a rate in integers, with a margin.
+const ROUNDING: f64 = 1e-3;
 
 /// Bounds of a rate that depend on the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +17,7 @@ pub struct Limits {
     pub most_bps: f64,
     /// Size of a full packet on the wire, bits.
     pub packet_bits: u64,
-    /// Latest measured RTT, ns.
+    /// RTT of which the minimum rate sends a packet in [`SILENT_RTTS`], ns.
     pub rtt_ns: Ns,
 }
 
@@ -22,6 +25,11 @@ impl Limits {
     /// Rate of one packet an RTT, bit/s.
     fn packet_bps(&self) -> f64 {
         self.packet_bits as f64 * 1e9 / self.rtt_ns as f64
+    }
+
+    /// Whether `bps` is the rate of one packet in [`SILENT_RTTS`] RTTs, or less.
+    pub fn is_least(&self, bps: f64) -> bool {
+        bps * f64::from(SILENT_RTTS) <= self.packet_bps() * (1.0 + ROUNDING)
     }
 }
 

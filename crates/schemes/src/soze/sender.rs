@@ -1,6 +1,6 @@
 //! Soze's sender: algorithm 1, applied once per RTT or at each packet.
 
-use super::rate::{Heard, Limits, SenderRate};
+use super::rate::{Heard, Limits, SILENT_RTTS, SenderRate};
 use super::{DelayUnit, MaxDelay, Often, SenderState, SozeLaw};
 use crate::over::{Transport, TransportSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
@@ -8,6 +8,10 @@ use subak_core::{IdVec, Ns, SubflowId};
 
 /// Time constant of the average of a subflow's rate, RTTs.
 const HOLD_RTTS: f64 = 100.0;
+
+/// Number of RTTs in which a flow whose rate just fell to the minimum sends a packet. The RTT then contains a queue that
+/// is about to drain: a longer silence would leave the link empty.
+const FIRST_SILENT_RTTS: u32 = 2;
 
 /// Sender of a flow.
 #[derive(Debug, Clone)]
@@ -28,12 +32,40 @@ pub struct SozeSender {
 struct SozeSubflow {
     base_rtt_ns: Ns,
     limits: Limits,
+    /// Latest measured RTT, ns.
+    rtt_ns: Ns,
+    /// Number of measured RTTs in which the minimum rate sends a packet, if that is longer than in [`SILENT_RTTS`] base
+    /// RTTs: it doubles each RTT at the minimum rate, and halves each RTT above it.
+    silent_rtts: u32,
+    /// Time of the latest change of `silent_rtts`, ns.
+    doubled_ns: Ns,
     rate: SenderRate,
     /// Average rate over the last RTTs, bit/s, for the optimizer of a flow with several subflows. The rate itself
     /// follows the weight immediately, so that a weight computed from it would reinforce itself.
     held_bps: f64,
     updated_ns: Ns,
     started: bool,
+}
+
+impl SozeSubflow {
+    /// The RTT of which the minimum rate sends a packet in [`SILENT_RTTS`], ns.
+    fn silent_rtt_ns(&self, exact: bool) -> Ns {
+        if exact {
+            self.base_rtt_ns.max(self.rtt_ns * u64::from(self.silent_rtts) / u64::from(SILENT_RTTS))
+        } else {
+            self.rtt_ns
+        }
+    }
+
+    /// Doubles the silence at the minimum rate if the rate is still there, and halves it otherwise, once per RTT.
+    fn adapt_silence(&mut self, now_ns: Ns) {
+        if now_ns - self.doubled_ns < self.rtt_ns {
+            return;
+        }
+        self.doubled_ns = now_ns;
+        let next = if self.limits.is_least(self.rate.bps()) { 2 * self.silent_rtts } else { self.silent_rtts / 2 };
+        self.silent_rtts = next.clamp(FIRST_SILENT_RTTS, SILENT_RTTS);
+    }
 }
 
 impl SozeSender {
@@ -50,6 +82,9 @@ impl SozeSender {
             SozeSubflow {
                 base_rtt_ns: path.base_rtt_ns.max(1),
                 limits,
+                rtt_ns: limits.rtt_ns,
+                silent_rtts: if law.exact { FIRST_SILENT_RTTS } else { SILENT_RTTS },
+                doubled_ns: 0,
                 rate,
                 held_bps: 0.0,
                 updated_ns: 0,
@@ -70,7 +105,7 @@ impl SozeSender {
 
     fn pace<S: Scheme>(&self, io: &mut Io<S>, k: SubflowId) {
         let s = &self.subflows[k];
-        let (bps, rtt_ns) = (s.rate.bps(), s.limits.rtt_ns as f64);
+        let (bps, rtt_ns) = (s.rate.bps(), s.rtt_ns as f64);
         let payload = f64::from(self.mss_bytes) / f64::from(self.mtu_bytes) / 8e9;
         let mss = u64::from(self.mss_bytes);
         match self.law.state {
@@ -115,6 +150,7 @@ impl<F: Transport<Wish = Weight, Header = MaxDelay, Ctl = (), Source = SozeSende
         let s = &mut self.subflows[k];
         s.base_rtt_ns = path.base_rtt_ns.max(1);
         s.limits = Limits { most_bps: path.line_rate_bps.min(self.top_bps), rtt_ns: s.base_rtt_ns, ..s.limits };
+        s.rtt_ns = s.base_rtt_ns;
         s.rate.bound(&s.limits);
         self.pace(io, k);
     }
@@ -122,11 +158,12 @@ impl<F: Transport<Wish = Weight, Header = MaxDelay, Ctl = (), Source = SozeSende
     #[inline]
     fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &MaxDelay) {
         let s = &mut self.subflows[ack.subflow];
-        let before_ns = std::mem::replace(&mut s.limits.rtt_ns, ack.rtt_ns.max(1));
+        let before_ns = std::mem::replace(&mut s.rtt_ns, ack.rtt_ns.max(1));
+        s.limits.rtt_ns = s.silent_rtt_ns(self.law.exact);
         if self.law.state == SenderState::Window {
-            s.rate.keep_window(before_ns, s.limits.rtt_ns);
+            s.rate.keep_window(before_ns, s.rtt_ns);
         }
-        let rtt_ns = if self.law.exact { s.base_rtt_ns } else { s.limits.rtt_ns };
+        let rtt_ns = if self.law.exact { s.base_rtt_ns } else { s.rtt_ns };
         let passed_ns = io.now_ns - s.updated_ns;
         if self.law.often == Often::Rtt && passed_ns <= rtt_ns {
             return;
@@ -134,6 +171,9 @@ impl<F: Transport<Wish = Weight, Header = MaxDelay, Ctl = (), Source = SozeSende
         let heard = Heard { delay_ns: self.unit.ns(*header), passed_ns, rtt_ns };
         s.rate.hear(heard, self.law.often != Often::Packet, &s.limits);
         s.updated_ns = io.now_ns;
+        if self.law.exact {
+            s.adapt_silence(io.now_ns);
+        }
         let newer = -libm::expm1(-(passed_ns as f64) / self.hold_ns);
         s.held_bps += newer * (s.rate.bps() - s.held_bps);
         self.pace(io, ack.subflow);

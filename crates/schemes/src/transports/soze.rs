@@ -10,7 +10,9 @@ use crate::queue::Fifo;
 use crate::soze::{Filter, Floor, Leaving, MaxDelay, Often, SenderState, Signal, SozeArithmetic, SozeLaw, SozeSender};
 use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles};
+use subak_core::scheme::{
+    Around, Carries, Doubt, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
+};
 
 /// The transport soze: rates from the path's largest queueing delay.
 #[derive(Debug, Clone, Copy)]
@@ -164,6 +166,11 @@ impl Transport for Soze {
             return Err(InputError::new("params.filter", what, "give a time, such as \"10us\""));
         }
         Ok(Soze { law, signal, filter_ns, header_bytes: header_bytes(params)? })
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let is_bound = self.law.state != SenderState::Rate || self.law.floor == Floor::Packet;
+        let doubt = Doubt::of_window(around, 0.0, 1.0, "each flow sends a packet in an RTT, and weights are lost");
+        doubt.filter(|_| is_bound).into_iter().collect()
     }
     fn headers(&self) -> Headers {
         Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes }

@@ -114,7 +114,11 @@ impl Transport for SwiftTransport {
             MOST_RTT_NS / 1e6,
             rtt_ns as f64 / 1e6
         );
-        if rtt_ns as f64 > MOST_RTT_NS { vec![Doubt { kind: "base-rtt", text }] } else { Vec::new() }
+        let far = (rtt_ns as f64 > MOST_RTT_NS).then_some(Doubt { kind: "base-rtt", text });
+        let dt_ns = around.least.map_or(0.0, |least| self.dt_ns(least.rtt_ns as Ns));
+        far.into_iter()
+            .chain(Doubt::of_window(around, dt_ns, 1.0, "windows are rounded up, and weights lost"))
+            .collect()
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Stfq {
         Stfq::new(port)

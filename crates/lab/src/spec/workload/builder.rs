@@ -3,7 +3,7 @@
 use super::Planned;
 use crate::spec::topology::Topology;
 use subak_core::backend::{FlowPlan, Injected, PacketSizes, Route, Spread};
-use subak_core::flows::Extra;
+use subak_core::flows::{Extra, Narrow};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{FlowId, IdVec, InputError, NodeId, Ns};
@@ -29,15 +29,8 @@ pub(crate) struct FlowBuilder<'a> {
     pub strands: bool,
     /// Flows with fewer paths than subflows.
     pub narrow: Narrow,
-}
-
-/// Flows with fewer paths than subflows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Narrow {
-    /// Their number.
-    pub flows: usize,
-    /// Subflows and paths of the one that lacks most.
-    pub widest: (usize, usize),
+    /// Chains of dependent transfers omitted, since they start after the run, and all of them.
+    pub late: (usize, usize),
 }
 
 impl<'a> FlowBuilder<'a> {
@@ -62,6 +55,7 @@ impl<'a> FlowBuilder<'a> {
             stranded: Vec::new(),
             strands: false,
             narrow: Narrow::default(),
+            late: (0, 0),
         }
     }
 
@@ -81,6 +75,7 @@ impl<'a> FlowBuilder<'a> {
             stranded: Vec::new(),
             strands: false,
             narrow: Narrow::default(),
+            late: (0, 0),
         }
     }
 
@@ -165,13 +160,8 @@ impl<'a> FlowBuilder<'a> {
         subflows: usize,
     ) -> Result<(Vec<Route>, Option<Spread>), InputError> {
         let ways = self.topology.ways(&mut self.router, src, dst, key, subflows)?;
-        let paths = ways.0.len();
-        if paths < subflows && self.topology.spread().is_none() {
-            self.narrow.flows += 1;
-            let (most, fewest) = self.narrow.widest;
-            if subflows - paths > most - fewest {
-                self.narrow.widest = (subflows, paths);
-            }
+        if self.topology.spread().is_none() {
+            self.narrow.count(subflows, ways.0.len());
         }
         Ok(ways)
     }

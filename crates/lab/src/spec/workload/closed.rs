@@ -114,6 +114,8 @@ impl Closed {
     ) -> Result<(), InputError> {
         let mut at_ns = (self.spread_ns as f64 * stream.unit()) as Ns;
         let mut before: Option<FlowId> = None;
+        let is_late = at_ns >= builder.duration_ns;
+        builder.late = (builder.late.0 + usize::from(is_late), builder.late.1 + 1);
         for _ in 0..self.transfers.unwrap_or(usize::MAX) {
             if at_ns >= builder.duration_ns {
                 break;
@@ -150,6 +152,9 @@ impl Workload for Closed {
     }
     fn runs_both_ways(&self) -> bool {
         true
+    }
+    fn may_be_late(&self, duration_ns: Ns) -> bool {
+        self.spread_ns > duration_ns
     }
     fn settles(&self) -> bool {
         false

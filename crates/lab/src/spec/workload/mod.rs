@@ -17,7 +17,6 @@ pub(crate) use planned::{by_start, path_text};
 use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
-use builder::Narrow;
 use each::Each;
 use jobs::{Jobs, Placed};
 use serde_json::{Value, json};
@@ -26,6 +25,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes, Route};
 use subak_core::document::unknown_word;
+use subak_core::flows::Narrow;
 use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
@@ -99,6 +99,16 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
         let _ = duration_ns;
         Vec::new()
+    }
+    /// Keys without effect in a run of this duration, each with the reason.
+    fn unread(&self, duration_ns: Ns) -> Vec<(&'static str, &'static str)> {
+        let _ = duration_ns;
+        Vec::new()
+    }
+    /// Whether some of the first transfers may start after a run of this duration.
+    fn may_be_late(&self, duration_ns: Ns) -> bool {
+        let _ = duration_ns;
+        false
     }
     /// Number of hosts that the workload's file announces.
     fn announced_hosts(&self) -> Option<usize> {
@@ -270,7 +280,7 @@ impl Traffic {
         let mut builder = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
         builder.strands = self.workload.may_strand();
         self.workload.flows(&mut builder)?;
-        let (stranded, narrow) = (builder.stranded, builder.narrow);
+        let (stranded, narrow, late) = (builder.stranded, builder.narrow, builder.late);
         if let (true, false) = (builder.flows.is_empty(), stranded.is_empty()) {
             let mut strict = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
             let named = self.workload.flows(&mut strict).err();
@@ -284,7 +294,7 @@ impl Traffic {
         let flows = self.each.apply(builder.flows, seed)?;
         match flows.len() as f64 > MOST_FLOWS {
             true => Err(InputError::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
-            false => Ok(Plan { flows, stranded, narrow }),
+            false => Ok(Plan { flows, stranded, narrow, late }),
         }
     }
 
@@ -305,6 +315,22 @@ impl Traffic {
         (count > 0).then(|| {
             format!("{count} of {all} flows (seed {seed}) have no path to their destination: their rate is 0, and they never end")
         })
+    }
+
+    /// A note about the chains of `seed` that are omitted, since they start after the run; `None` if there are none.
+    pub(crate) fn late(&self, topology: &Topology, seed: u64, packet: PacketSizes, duration_ns: Ns) -> Option<String> {
+        if !self.workload.may_be_late(duration_ns) {
+            return None;
+        }
+        let (late, all) = self.plan(topology, seed, packet, &[], duration_ns).ok()?.late;
+        (late > 0).then(|| {
+            format!("{late} of {all} slots of clients (seed {seed}) start at run.duration or later, and are left out")
+        })
+    }
+
+    /// Keys `workload.NAME` without effect in a run of this duration, each with the reason.
+    pub(crate) fn unread(&self, duration_ns: Ns) -> impl Iterator<Item = (String, &'static str)> {
+        self.workload.unread(duration_ns).into_iter().map(|(key, why)| (format!("workload.{key}"), why))
     }
 
     /// Notes for the user on the flows of the workload, one sentence each.
@@ -379,6 +405,8 @@ pub(crate) struct Plan {
     pub stranded: Vec<Planned>,
     /// Flows with fewer paths than subflows.
     pub narrow: Narrow,
+    /// Chains of dependent transfers that are omitted, since they start after the run, and their number with the others.
+    pub late: (usize, usize),
 }
 
 /// Estimated load of a workload.

@@ -73,8 +73,8 @@ fn its_doubts_are_those_of_ours() {
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     let definition = Made(|faults| Arc::new(BoxedDctcp::new(faults)) as Arc<dyn Makes>);
     let both = |network: &Network| {
-        let theirs = subak_packet::doubts(Chosen::Foreign(&definition), &params, network, sizes).unwrap();
-        (subak_packet::doubts("dctcp", &params, network, sizes).unwrap(), theirs)
+        let theirs = subak_packet::doubts(Chosen::Foreign(&definition), &params, network, sizes, None).unwrap();
+        (subak_packet::doubts("dctcp", &params, network, sizes, None).unwrap(), theirs)
     };
     assert_eq!(both(&network), (vec![], vec![]));
     let first = network.links().ids().next().unwrap();
