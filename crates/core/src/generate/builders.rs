@@ -30,6 +30,11 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Inp
     let leaves = switches(network, "leaf", leaves);
     let spines = switches(network, "spine", given.size("spines"));
     let buffer = given.buffer();
+    let links_up = (spines.len() as u64 * given.count("links_per_spine")) as f64;
+    let spine_rate = match given.oversubscription() {
+        Some(ratio) => per_leaf as f64 * given.rate("host_rate") / (links_up * ratio),
+        None => given.rate("spine_rate"),
+    };
     for (i, &host) in hosts.iter().enumerate() {
         let leaf = leaves[i / per_leaf];
         network.connect(host, leaf, given.rate("host_rate"), delay(given, "host_delay"), buffer)?;
@@ -37,7 +42,7 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Inp
     for &leaf in &leaves {
         for &spine in &spines {
             for _ in 0..given.count("links_per_spine") {
-                network.connect(leaf, spine, given.rate("spine_rate"), delay(given, "link_delay"), buffer)?;
+                network.connect(leaf, spine, spine_rate, delay(given, "link_delay"), buffer)?;
             }
         }
     }
@@ -72,6 +77,7 @@ pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Input
     let k = given.size("k");
     let half = k / 2;
     let (rate, delay, buffer) = (given.rate("rate"), delay(given, "link_delay"), given.buffer());
+    let rate_above = rate / given.oversubscription().unwrap_or(1.0);
     let hosts = hosts(network, k * half * half);
     let leaves = switches(network, "leaf", k * half);
     let aggs = switches(network, "agg", k * half);
@@ -82,13 +88,13 @@ pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Input
     for (i, &leaf) in leaves.iter().enumerate() {
         let pod = i / half * half;
         for &agg in &aggs[pod..pod + half] {
-            network.connect(leaf, agg, rate, delay, buffer)?;
+            network.connect(leaf, agg, rate_above, delay, buffer)?;
         }
     }
     for (i, &agg) in aggs.iter().enumerate() {
         let first = i % half * half;
         for &core in &cores[first..first + half] {
-            network.connect(agg, core, rate, delay, buffer)?;
+            network.connect(agg, core, rate_above, delay, buffer)?;
         }
     }
     controller(given, network, &cores)

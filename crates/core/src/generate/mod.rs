@@ -7,7 +7,7 @@ mod b4;
 mod builders;
 
 use crate::document::{check_keys, table, text, unknown_word};
-use crate::keys::{self, DefaultValue, Key, ValueType};
+use crate::keys::{self, DefaultValue, FromValue, Key, Low, ValueType};
 use crate::route::Metric;
 use crate::{InputError, InputErrors, Network, Ns, quantity};
 use serde_json::{Map, Value, json};
@@ -52,6 +52,11 @@ const HOST_DELAY: Key =
     key("host_delay", ValueType::Time, DefaultValue::Same("link_delay"), "propagation delay of the hosts' links");
 const HOST_RATE: Key = key("host_rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capacity of the hosts' links");
 const RATE: Key = key("rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capacity of each link");
+const fn oversubscription(about: &'static str) -> Key {
+    let ratio = ValueType::Number(Low::Above(0.0), 1000.0);
+    key(OVERSUBSCRIPTION, ratio, DefaultValue::Open("as the capacities give it"), about)
+}
+const OVERSUBSCRIPTION: &str = "oversubscription";
 const BUFFER: Key =
     key("buffer", ValueType::Size, DefaultValue::Open("the simulator's"), "room in the queue before each link");
 
@@ -71,6 +76,9 @@ pub const GENERATORS: &[Generator] = &[
                 DefaultValue::Is("40Gbps"),
                 "capacity of each link between leaf and spine",
             ),
+            oversubscription(
+                "capacity of a leaf's host links over that of its links to spines, in place of spine_rate",
+            ),
             key("links_per_spine", COUNT, DefaultValue::Is("1"), "parallel links from a leaf to each spine"),
             LINK_DELAY,
             HOST_DELAY,
@@ -89,6 +97,9 @@ pub const GENERATORS: &[Generator] = &[
         keys: &[
             size("k", "ports of each switch, even"),
             RATE,
+            oversubscription(
+                "capacity of a leaf's host links over that of its links to agg switches; links above have the same",
+            ),
             LINK_DELAY,
             BUFFER,
             controller_rate("capacity of a link from each core to a node called controller"),
@@ -215,6 +226,7 @@ enum KeyValue {
     Rates(Vec<f64>),
     Time(Ns),
     Size(u64),
+    Number(f64),
     Word(&'static str),
 }
 
@@ -227,6 +239,10 @@ impl Given {
         let names: Vec<_> = std::iter::once("kind").chain(generator.keys.iter().map(|k| k.name)).collect();
         let mut faults = InputErrors::default();
         faults.keep(check_keys(map, &names));
+        if map.contains_key(OVERSUBSCRIPTION) && map.contains_key("spine_rate") {
+            let what = "spine_rate sets the capacity of the same links";
+            faults.keep::<()>(Err(InputError::new(OVERSUBSCRIPTION, what, "give one of the two")));
+        }
         let mut given = Given(BTreeMap::new());
         for key in generator.keys {
             let held = match (map.get(key.name), key.default) {
@@ -273,6 +289,14 @@ impl Given {
     fn open_rate(&self, name: &str) -> Option<f64> {
         match self.0.get(name) {
             Some(KeyValue::Rate(bps)) => Some(*bps),
+            _ => None,
+        }
+    }
+
+    /// The ratio of a leaf's capacities; `None` if the links' own capacities give it.
+    fn oversubscription(&self) -> Option<f64> {
+        match self.0.get(OVERSUBSCRIPTION) {
+            Some(KeyValue::Number(ratio)) => Some(*ratio),
             _ => None,
         }
     }
@@ -338,6 +362,7 @@ fn read(value_type: ValueType, value: &Value) -> Result<KeyValue, InputError> {
     match value_type {
         ValueType::Whole(..) => count(value).map(KeyValue::Count),
         ValueType::Rate => quantity::capacity_from_json(value).map(KeyValue::Rate),
+        ValueType::Number(..) => f64::read(value_type, value).map(KeyValue::Number),
         ValueType::List(_) => {
             let rates = crate::document::list(value, "the list of rates", "[\"20Gbps\", \"30Gbps\"]")?;
             if rates.is_empty() {

@@ -1,6 +1,6 @@
 //! The shape, names, defaults and errors of every generator.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use subak_core::generate::{GENERATORS, described, network};
 use subak_core::keys::{DefaultValue, ValueType};
@@ -113,6 +113,37 @@ fn rates_delays_buffers_and_parallel_links() {
     assert_eq!((link("site8->site10").capacity_bps, link("site8->site10").delay_ns), (1e9, 10_000_000));
     assert_eq!((link("h11->site11").capacity_bps, link("h11->site11").delay_ns), (2e9, 2_500));
     assert!(net.nodes()[NodeId(12)].kind == NodeKind::Switch && net.find_link("site11->site10").is_some());
+}
+
+#[test]
+fn oversubscription_sets_the_links_above_a_leaf() {
+    let capacities = |value: Value, from: &str| {
+        let net = build(value);
+        let mut all: Vec<f64> = net.links().iter().filter(|l| l.id.starts_with(from)).map(|l| l.capacity_bps).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    };
+    let mut tree = json!({"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 12, "links_per_spine": 2,
+        "host_rate": "25Gbps", "oversubscription": 3});
+    // 12 hosts of 25 Gb/s over four links up: 75 Gb/s each without oversubscription.
+    assert_eq!(capacities(tree.clone(), "leaf0->spine"), [25e9]);
+    assert_eq!(capacities(tree.clone(), "leaf0->h"), [25e9]);
+    tree["oversubscription"] = json!(0.5);
+    assert_eq!(capacities(tree.clone(), "spine1->leaf"), [150e9]);
+    let fat = json!({"kind": "fat-tree", "k": 4, "rate": "100Gbps", "oversubscription": 4});
+    for (from, expected) in [("leaf0->agg", 25e9), ("agg0->core", 25e9), ("core0->agg", 25e9), ("h0->leaf", 100e9)] {
+        assert_eq!(capacities(fat.clone(), from), [expected], "{from}");
+    }
+    for (change, what) in [(json!(0), "0"), (json!("3"), "3"), (json!(2000), "2000")] {
+        tree["oversubscription"] = change;
+        let error = network(&tree).map(drop).expect_err("it was taken");
+        assert!(error.place == "oversubscription" && error.what.contains(what), "{error}");
+    }
+    tree["oversubscription"] = json!(2);
+    tree["spine_rate"] = json!("40Gbps");
+    let error = network(&tree).map(drop).expect_err("it was taken");
+    assert_eq!((error.place.as_str(), error.hint.as_str()), ("oversubscription", "give one of the two"));
 }
 
 #[test]
