@@ -1,6 +1,6 @@
 //! The builders behind [`super::GENERATORS`]. Hosts are added first, so that host `hI` is node I.
 
-use super::{Given, b4};
+use super::{Given, b4, jellyfish as random};
 use crate::{InputError, Network, NodeId, NodeKind, Ns};
 
 fn hosts(network: &mut Network, count: usize) -> Vec<NodeId> {
@@ -30,11 +30,7 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Inp
     let leaves = switches(network, "leaf", leaves);
     let spines = switches(network, "spine", given.size("spines"));
     let buffer = given.buffer();
-    let links_up = (spines.len() as u64 * given.count("links_per_spine")) as f64;
-    let spine_rate = match given.oversubscription() {
-        Some(ratio) => per_leaf as f64 * given.rate("host_rate") / (links_up * ratio),
-        None => given.rate("spine_rate"),
-    };
+    let spine_rate = spine_rate(given, per_leaf, spines.len() as u64 * given.count("links_per_spine"));
     for (i, &host) in hosts.iter().enumerate() {
         let leaf = leaves[i / per_leaf];
         network.connect(host, leaf, given.rate("host_rate"), delay(given, "host_delay"), buffer)?;
@@ -47,6 +43,14 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Inp
         }
     }
     controller(given, network, &spines)
+}
+
+/// Capacity of each of a leaf's `links_up`, bit/s.
+fn spine_rate(given: &Given, hosts: usize, links_up: u64) -> f64 {
+    match given.oversubscription() {
+        Some(ratio) => hosts as f64 * given.rate("host_rate") / (links_up as f64 * ratio),
+        None => given.rate("spine_rate"),
+    }
 }
 
 /// Adds a controller node with a link to each of `above`, if the spec sets `controller_rate`. The node is added last,
@@ -98,6 +102,95 @@ pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Input
         }
     }
     controller(given, network, &cores)
+}
+
+pub(super) fn rails_links(given: &Given) -> Result<u128, InputError> {
+    let [servers, rails, spines] = ["servers", "rails", "spines"].map(|k| u128::from(given.count(k)));
+    Ok(servers.saturating_add(spines).saturating_mul(rails).saturating_mul(2))
+}
+
+pub(super) fn rails(given: &Given, network: &mut Network) -> Result<(), InputError> {
+    let (servers, rails) = (given.size("servers"), given.size("rails"));
+    let hosts = hosts(network, servers * rails);
+    let leaves = switches(network, "leaf", rails);
+    let spines = switches(network, "spine", given.size("spines"));
+    let buffer = given.buffer();
+    let spine_rate = spine_rate(given, servers, spines.len() as u64);
+    for (i, &host) in hosts.iter().enumerate() {
+        network.connect(host, leaves[i % rails], given.rate("host_rate"), delay(given, "host_delay"), buffer)?;
+    }
+    for &leaf in &leaves {
+        for &spine in &spines {
+            network.connect(leaf, spine, spine_rate, delay(given, "link_delay"), buffer)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn dragonfly_links(given: &Given) -> Result<u128, InputError> {
+    let [routers, hosts, global] = ["routers", "hosts_per_router", "global_links"].map(|k| u128::from(given.count(k)));
+    let groups = routers.saturating_mul(global).saturating_add(1);
+    // Of both directions; a link between two routers or groups counts once for each.
+    let of_router = hosts.saturating_mul(2).saturating_add(routers - 1).saturating_add(global);
+    Ok(groups.saturating_mul(routers).saturating_mul(of_router))
+}
+
+pub(super) fn dragonfly(given: &Given, network: &mut Network) -> Result<(), InputError> {
+    let [routers, per_router, global] = ["routers", "hosts_per_router", "global_links"].map(|k| given.size(k));
+    let groups = routers * global + 1;
+    let hosts = hosts(network, groups * routers * per_router);
+    let switches = switches(network, "switch", groups * routers);
+    let (rate, buffer) = (given.rate("rate"), given.buffer());
+    for (i, &host) in hosts.iter().enumerate() {
+        network.connect(host, switches[i / per_router], rate, delay(given, "link_delay"), buffer)?;
+    }
+    for group in switches.chunks(routers) {
+        for (i, &router) in group.iter().enumerate() {
+            for &other in &group[i + 1..] {
+                network.connect(router, other, rate, delay(given, "link_delay"), buffer)?;
+            }
+        }
+    }
+    // The k-th link of a group, from 0, leads to the group k + 1 places further on.
+    let (rate, delay) = (given.rate("global_rate"), delay(given, "global_delay"));
+    for first in 0..groups {
+        for second in first + 1..groups {
+            let at = switches[first * routers + (second - first - 1) / global];
+            let to = switches[second * routers + (groups + first - second - 1) / global];
+            network.connect(at, to, rate, delay, buffer)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn jellyfish_links(given: &Given) -> Result<u128, InputError> {
+    let [switches, ports, hosts] = ["switches", "ports", "hosts_per_switch"].map(|k| u128::from(given.count(k)));
+    if ports >= switches {
+        let what = format!("{switches} switches have at most {} others", switches - 1);
+        return Err(InputError::new("ports", what, "give fewer ports or more switches"));
+    }
+    if switches.saturating_mul(ports) % 2 == 1 {
+        let what = format!("{switches} switches of {ports} ports leave one port free");
+        return Err(InputError::new("ports", what, "give an even number of switches or of ports"));
+    }
+    Ok(switches.saturating_mul(hosts.saturating_mul(2).saturating_add(ports)))
+}
+
+pub(super) fn jellyfish(given: &Given, network: &mut Network) -> Result<(), InputError> {
+    let [switches_wanted, ports, per_switch] = ["switches", "ports", "hosts_per_switch"].map(|k| given.size(k));
+    let links = random::links(switches_wanted, ports, given.count("graph_seed")).ok_or_else(|| {
+        InputError::new("ports", "no connected graph was found", "give more ports, or another graph_seed")
+    })?;
+    let hosts = hosts(network, switches_wanted * per_switch);
+    let switches = switches(network, "switch", switches_wanted);
+    let (rate, delay, buffer) = (given.rate("rate"), delay(given, "link_delay"), given.buffer());
+    for (i, &host) in hosts.iter().enumerate() {
+        network.connect(host, switches[i / per_switch], rate, delay, buffer)?;
+    }
+    for (a, b) in links {
+        network.connect(switches[a], switches[b], rate, delay, buffer)?;
+    }
+    Ok(())
 }
 
 pub(super) fn dumbbell_links(given: &Given) -> Result<u128, InputError> {

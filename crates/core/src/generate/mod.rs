@@ -1,10 +1,12 @@
-//! Networks from a few numbers: leaf-spine, fat-tree, dumbbell, star, chain and two wide-area networks.
+//! Networks from a few numbers: leaf-spine, rails, fat-tree, dragonfly, jellyfish, dumbbell, star, chain and two wide-area
+//! networks.
 //!
 //! [`GENERATORS`] is the single description of every kind: its keys, units and defaults. Input is parsed by it, and
 //! help is generated from it.
 
 mod b4;
 mod builders;
+mod jellyfish;
 
 use crate::document::{check_keys, table, text, unknown_word};
 use crate::keys::{self, DefaultValue, FromValue, Key, Low, ValueType};
@@ -107,6 +109,73 @@ pub const GENERATORS: &[Generator] = &[
         metric: Metric::Hops,
         links: builders::fat_tree_links,
         build: builders::fat_tree,
+    },
+    Generator {
+        kind: "rails",
+        about: "Servers with a NIC for each rail: NIC r of server s is host h(s rails + r), at leafR of its rail. Every leaf is \
+                connected to every spine0, spine1, ...",
+        keys: &[
+            size("servers", "servers"),
+            size("rails", "NICs of each server, and leaf switches"),
+            size("spines", "spine switches"),
+            HOST_RATE,
+            key(
+                "spine_rate",
+                ValueType::Rate,
+                DefaultValue::Is("40Gbps"),
+                "capacity of each link between leaf and spine",
+            ),
+            oversubscription(
+                "capacity of a leaf's host links over that of its links to spines, in place of spine_rate",
+            ),
+            LINK_DELAY,
+            HOST_DELAY,
+            BUFFER,
+        ],
+        metric: Metric::Hops,
+        links: builders::rails_links,
+        build: builders::rails,
+    },
+    Generator {
+        kind: "dragonfly",
+        about: "Groups of routers, all connected to each other in a group, with one link between any two groups (Kim et al., ISCA \
+                2008): routers times global_links plus 1 groups. Routers switch0, switch1, ... are numbered through the groups in \
+                order, hosts through the routers.",
+        keys: &[
+            size("routers", "routers of each group"),
+            size("hosts_per_router", "hosts at each router"),
+            size("global_links", "links of each router to other groups"),
+            RATE,
+            key("global_rate", ValueType::Rate, DefaultValue::Same("rate"), "capacity of each link between groups"),
+            LINK_DELAY,
+            key(
+                "global_delay",
+                ValueType::Time,
+                DefaultValue::Same("link_delay"),
+                "propagation delay of each link between groups",
+            ),
+            BUFFER,
+        ],
+        metric: Metric::Hops,
+        links: builders::dragonfly_links,
+        build: builders::dragonfly,
+    },
+    Generator {
+        kind: "jellyfish",
+        about: "A random regular graph of switch0, switch1, ... (Singla et al., NSDI 2012), drawn from a seed, with hosts in order at \
+                the switches.",
+        keys: &[
+            size("switches", "switches"),
+            size("ports", "links of each switch to other switches"),
+            size("hosts_per_switch", "hosts at each switch"),
+            key("graph_seed", COUNT, DefaultValue::Is("1"), "seed of the graph"),
+            RATE,
+            LINK_DELAY,
+            BUFFER,
+        ],
+        metric: Metric::Hops,
+        links: builders::jellyfish_links,
+        build: builders::jellyfish,
     },
     Generator {
         kind: "dumbbell",

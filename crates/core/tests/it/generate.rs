@@ -15,6 +15,9 @@ fn small(kind: &str) -> serde_json::Value {
     match kind {
         "leaf-spine" => json!({"kind": kind, "leaves": 3, "spines": 2, "hosts_per_leaf": 4}),
         "fat-tree" => json!({"kind": kind, "k": 4}),
+        "rails" => json!({"kind": kind, "servers": 3, "rails": 4, "spines": 2}),
+        "dragonfly" => json!({"kind": kind, "routers": 4, "hosts_per_router": 2, "global_links": 2}),
+        "jellyfish" => json!({"kind": kind, "switches": 10, "ports": 3, "hosts_per_switch": 2}),
         "dumbbell" => json!({"kind": kind, "pairs": 3}),
         "star" => json!({"kind": kind, "hosts": 5}),
         "chain" => json!({"kind": kind, "rates": ["20Gbps", 30e9]}),
@@ -28,6 +31,10 @@ fn counts_names_and_twins() {
     for (kind, hosts, nodes, links, name) in [
         ("leaf-spine", 12, 17, 2 * (12 + 6), "leaf2->spine1"),
         ("fat-tree", 16, 16 + 8 + 8 + 4, 96, "agg7->core3"),
+        ("rails", 12, 12 + 4 + 2, 2 * (12 + 8), "h6->leaf2"),
+        // Nine groups of four routers.
+        ("dragonfly", 72, 72 + 36, 2 * (72 + 9 * 6 + 36), "switch0->switch7"),
+        ("jellyfish", 20, 30, 2 * (20 + 15), "h19->switch9"),
         ("dumbbell", 6, 8, 2 * 7, "switch0->switch1"),
         ("star", 5, 6, 10, "h4->switch0"),
         ("chain", 3, 6, 2 * 5, "switch1->switch2"),
@@ -144,6 +151,59 @@ fn oversubscription_sets_the_links_above_a_leaf() {
     tree["spine_rate"] = json!("40Gbps");
     let error = network(&tree).map(drop).expect_err("it was taken");
     assert_eq!((error.place.as_str(), error.hint.as_str()), ("oversubscription", "give one of the two"));
+}
+
+/// Number of links of each switch to other switches.
+fn degrees(net: &Network) -> Vec<usize> {
+    let is_switch = |n: NodeId| net.nodes()[n].kind == NodeKind::Switch;
+    let to_switches = |n: NodeId| net.out_links(n).iter().filter(|&&l| is_switch(net.links()[l].to.unwrap())).count();
+    net.nodes().ids().filter(|&n| is_switch(n)).map(to_switches).collect()
+}
+
+#[test]
+fn a_dragonfly_has_one_link_between_any_two_groups() {
+    for (routers, global) in [(4, 2), (1, 3), (3, 1), (8, 4)] {
+        let net = build(json!({"kind": "dragonfly", "routers": routers, "hosts_per_router": 1, "global_links": global,
+                "global_rate": "40Gbps", "global_delay": "100us"}));
+        assert!(degrees(&net).iter().all(|&n| n == routers - 1 + global));
+        let group =
+            |n: Option<NodeId>| net.nodes()[n.unwrap()].name["switch".len()..].parse::<usize>().unwrap() / routers;
+        let mut pairs: Vec<(usize, usize)> = net
+            .links()
+            .iter()
+            .filter(|l| l.delay_ns == 100_000 && l.capacity_bps == 40e9)
+            .map(|l| (group(l.from), group(l.to)))
+            .collect();
+        pairs.sort_unstable();
+        let groups = routers * global + 1;
+        let expected: Vec<(usize, usize)> =
+            (0..groups).flat_map(|a| (0..groups).filter(move |&b| b != a).map(move |b| (a, b))).collect();
+        assert_eq!(pairs, expected, "{routers} {global}");
+    }
+}
+
+#[test]
+fn a_jellyfish_is_regular_connected_and_drawn_from_its_seed() {
+    for (switches, ports) in [(10, 3), (20, 4), (7, 6), (50, 8), (200, 5), (3, 2)] {
+        let graph = |seed: u64| {
+            build(json!({"kind": "jellyfish", "switches": switches, "ports": ports, "hosts_per_switch": 1,
+                "graph_seed": seed}))
+        };
+        let nets = [1, 2].map(graph);
+        for net in &nets {
+            assert!(degrees(net).iter().all(|&n| n == ports), "{switches} {ports}");
+            let ids: HashSet<&str> = net.links().iter().map(|l| l.id.as_str()).collect();
+            assert!(ids.len() == net.links().len() && ids.iter().all(|id| !id.contains('#')));
+        }
+        let named = |net: &Network| net.links().iter().map(|l| l.id.clone()).collect::<Vec<_>>();
+        assert_eq!(named(&nets[0]), named(&graph(1)));
+        assert!(named(&nets[0]) != named(&nets[1]) || ports == switches - 1);
+    }
+    for (switches, ports, place) in [(4, 4, "ports"), (5, 3, "ports"), (4, 1, "ports")] {
+        let value = json!({"kind": "jellyfish", "switches": switches, "ports": ports, "hosts_per_switch": 1});
+        let error = network(&value).map(drop).expect_err("it was taken");
+        assert!(error.place == place && !error.hint.is_empty(), "{error}");
+    }
 }
 
 #[test]
