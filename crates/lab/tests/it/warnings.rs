@@ -691,7 +691,9 @@ fn keys_without_effect_are_said() {
     );
     assert_eq!(notes(&soon), [""; 0]);
     let closed = |spread: &str| {
-        format!("workload = {{kind = \"closed\", size = \"10KB\", clients = 4, transfers = 2, spread = \"{spread}\"}}")
+        format!(
+            "workload = {{kind = \"closed\", sizes = \"fixed\", size = \"10KB\", clients = 4, transfers = 2, spread = \"{spread}\"}}"
+        )
     };
     let said = notes(&closed("4ms"));
     assert!(
