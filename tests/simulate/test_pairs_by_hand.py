@@ -76,14 +76,27 @@ TWO_SPINES = (
     ],
     [7, 3.5, 3.5],
 )
+UNLIKE_NICS = (
+    star({"a": "1Gbps", "b": "1Gbps", "c": "40Gbps", "d": "10Gbps", "e": "10Gbps"}),
+    [pair("a", "d", 4), pair("b", "e"), pair("c", "d", 2), pair("c", "e")],
+    [1, 1, 9, 9],
+)
 NED = ("ned/levels", "ned/paced", "ned/s-perc", "ned/soze-virtual", "ned/swift")
 RIGHT = [
     ("long path", LONG_PATH, alpha(0.5), ("dgd", "numfabric", "xwi-s-perc", *NED)),
     ("parking lot", PARKING_LOT, alpha(5), ("rcp-star", "numfabric", "xwi-s-perc", "xwi-soze", *NED)),
-    ("slow NIC", SLOW_NIC, alpha(5), ("xwi-soze", *NED)),
+    ("slow NIC", SLOW_NIC, alpha(5), ("numfabric", "xwi-s-perc", "xwi-soze", *NED)),
+    ("slow NIC, alpha 2", SLOW_NIC, alpha(2), ("numfabric", "xwi-s-perc")),
+    ("slow NIC, alpha 1", SLOW_NIC, alpha(1), ("numfabric", "xwi-s-perc", "xwi/levels")),
+    ("unlike NICs", UNLIKE_NICS, alpha(2), ("numfabric", "xwi-s-perc", "xwi-soze")),
     ("seven hops", SEVEN_HOPS, {"kind": "max-min"}, ("given/levels", "given/s-perc", "soze-virtual", "s-perc-star")),
     ("shared subflows", SHARED_SUBFLOWS, alpha(1), ("xwi-soze", "xwi-s-perc", "numfabric", "rcp-star/s-perc", *NED)),
-    ("two spines", TWO_SPINES, alpha(1), ("xwi-soze", "xwi-s-perc", "numfabric", "dgd", "dgd/swift", "rcp-star", *NED)),
+    (
+        "two spines",
+        TWO_SPINES,
+        alpha(1),
+        ("xwi/levels", "xwi-soze", "xwi-s-perc", "numfabric", "dgd", "dgd/swift", "rcp-star", *NED),
+    ),
 ]
 CENTRAL = [
     ("slow NIC", SLOW_NIC, alpha(5), "ctl", ("exact-central/s-perc",)),
@@ -104,13 +117,26 @@ CENTRAL = [
 ]
 
 
-def worst(case: Any, scheme: str, policy: dict[str, Any], controller: str | None = None) -> float:
+def told(scheme: str, network: Any, policy: Any = "max-min") -> str:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        subak.Simulation(network, scheme, policy=policy)
+    return " ".join(str(one.message) for one in said)
+
+
+def worst(
+    case: Any,
+    scheme: str,
+    policy: dict[str, Any],
+    controller: str | None = None,
+    params: dict[str, Any] | None = None,
+) -> float:
     """Largest relative error of a rate from 60 to 80 ms, after the common factor for which it is smallest."""
     network, flows, exact = case
     sections = {"controller": {"at": controller}} if controller else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", subak.InputWarning)
-        simulation = subak.Simulation(network, scheme, policy=policy, sections=sections)
+        simulation = subak.Simulation(network, scheme, params=params, policy=policy, sections=sections)
     simulation.add_all(flows)
     simulation.run("60ms")
     before = simulation.flows.to_numpy()["received_bytes"].astype(float)
@@ -154,6 +180,26 @@ def test_where_a_pair_is_far_off_a_warning_says_so(case: Any, policy: dict[str, 
     for scheme in schemes:
         with pytest.warns(subak.InputWarning, match="more than 15% off the policy's optimum"):
             subak.Simulation(case[0], scheme, policy=policy)
+
+
+@pytest.mark.parametrize("kind", ["fct", "srpt", "edf", "bandwidth-function"])
+def test_numfabric_is_warned_of_where_flows_rank(kind: str) -> None:
+    assert "may stay more than 15% off the policy's optimum on some networks" in told("numfabric", PARKING_LOT[0], kind)
+    assert "on some networks" not in told("numfabric", PARKING_LOT[0], alpha(2))
+
+
+def test_swift_is_warned_of_where_its_windows_are_too_small() -> None:
+    """Seven full links give a flow 0.96 of its 1.33 Gb/s; two flows of a NIC of 1 Gb/s stay equal."""
+    assert "take dt =" in told("numfabric-swift", SEVEN_HOPS[0])
+    assert worst(SEVEN_HOPS, "numfabric-swift", {"kind": "max-min"}) > 0.15
+    assert worst(SEVEN_HOPS, "numfabric-swift", {"kind": "max-min"}, params={"dt": "24us"}) < 0.05
+    assert "take dt =" not in told("numfabric-swift", chain(5 * ["10Gbps"], "10Gbps"))
+
+    weighted = (SLOW_NIC[0], [pair("a", "c"), pair("a", "d", 2)], [1 / 3, 2 / 3])
+    assert "windows of one packet fill it" in told("numfabric", SLOW_NIC[0], alpha(2))
+    assert worst(weighted, "numfabric", alpha(2)) > 0.15
+    assert worst(weighted, "ned/paced", alpha(2)) < 0.05
+    assert "windows of one packet fill it" not in told("numfabric", PARKING_LOT[0], alpha(2))
 
 
 def test_a_simulation_warns_as_a_run_does() -> None:

@@ -47,6 +47,24 @@ pub struct Utilities {
     pub ranks: bool,
     /// Whether utilities of bandwidth functions are included.
     pub bandwidth_functions: bool,
+    /// Cases in which rates are more than 15% off the optimum on some networks. A run is warned of them.
+    pub doubtful: Doubtful,
+}
+
+/// Cases that a scheme serves, and in which its rates are far from the optimum on some networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doubtful {
+    /// The policies fct, srpt and edf.
+    pub ranks: bool,
+    /// The policy bandwidth-function.
+    pub bandwidth_functions: bool,
+    /// Flows over several paths.
+    pub pooled: bool,
+}
+
+impl Doubtful {
+    /// No such case.
+    pub const NONE: Doubtful = Doubtful { ranks: false, bandwidth_functions: false, pooled: false };
 }
 
 impl Utilities {
@@ -56,6 +74,7 @@ impl Utilities {
         sound_alpha: (0.0, f64::INFINITY),
         ranks: true,
         bandwidth_functions: true,
+        doubtful: Doubtful::NONE,
     };
     /// No utilities.
     pub const NONE: Utilities = Utilities { most_alpha: 0.0, ..Utilities::ALPHA_FAIR };
@@ -82,6 +101,14 @@ impl Goal {
             return None;
         };
         (alpha < sound_alpha.0 || alpha > sound_alpha.1).then_some(sound_alpha)
+    }
+
+    /// Cases in which the scheme's rates are far from the optimum on some networks.
+    pub fn doubtful(self) -> Doubtful {
+        match self {
+            Goal::Utility(Utilities { doubtful, .. }) => doubtful,
+            _ => Doubtful::NONE,
+        }
     }
 
     /// The accepted policies, in words.

@@ -15,7 +15,9 @@ mod repair;
 
 pub use doubts::{Around, Doubt, LeastShare};
 pub use follows::{Circumstances, Follows};
-pub use info::{FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles, Utilities};
+pub use info::{
+    Doubtful, FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles, Utilities,
+};
 pub use io::{Effect, Io, To, UpdateRecord};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};

@@ -15,7 +15,7 @@ use std::path::Path;
 use subak_core::backend::{Injected, LinkChange, Machine, PacketSizes, Route};
 use subak_core::quantity::quoted;
 use subak_core::scheme::{Doubt, Goal, Info, LeastShare};
-use subak_core::{IdVec, Link, LinkId, Nic, Ns};
+use subak_core::{IdVec, Link, LinkId, Nic, Ns, Policy};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
 const FEW_FLOWS: f64 = 30.0;
@@ -129,6 +129,13 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 let scheme = Some(choice.label.clone());
                 note(&mut all, Warning { kind: "alpha", scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
             }
+            if is_doubtful(info.goal, policy) {
+                let text = "rates may stay more than 15% off the policy's optimum on some networks; ned-central and exact-central come \
+                            near it under every policy, and ned under bandwidth functions"
+                    .to_string();
+                let scheme = Some(choice.label.clone());
+                note(&mut all, Warning { kind: "policy", scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
+            }
             for text in scenario.workload.without_effect(policy, info.weights) {
                 let scheme = Some(choice.label.clone());
                 let kind = "no-effect";
@@ -142,6 +149,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
             unlike_nics(spec, scenario),
             one_path(spec, scenario),
             unlike_subflows(spec, scenario),
+            pooled(spec, scenario),
         ];
         for (kind, text) in told.into_iter().flatten().chain(of_input(spec, scenario)) {
             note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), trials: trials.clone(), text });
@@ -326,6 +334,35 @@ fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Stri
         labels.join(", ")
     );
     (!labels.is_empty()).then_some(("spread", text))
+}
+
+fn is_doubtful(goal: Goal, policy: Policy) -> bool {
+    match policy {
+        Policy::BandwidthFunction => goal.doubtful().bandwidth_functions,
+        policy => policy.ranks() && goal.doubtful().ranks,
+    }
+}
+
+/// Warning for schemes whose rates of flows over several paths are far off on some networks.
+fn pooled(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
+    let is_doubtful = |scheme: &&SchemeChoice| {
+        scheme.backend().is_ok_and(|(backend, info)| backend.name() == "packet" && info.goal.doubtful().pooled)
+    };
+    let labels: Vec<String> = spec.schemes.iter().filter(is_doubtful).map(|s| quoted(&s.label)).collect();
+    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
+    if labels.is_empty() || !scenario.given.contains(&"workload.subflows") {
+        return None;
+    }
+    let seed = spec.seeds.first().copied().unwrap_or(1);
+    let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
+    let several = flows.iter().filter(|flow| flow.plan.spread.is_none() && flow.plan.routes.len() > 1).count();
+    let text = format!(
+        "{several} of {} flows (seed {seed}) have several paths: their rates may stay more than 15% off the optimum under {}, where \
+         paths are long or have other flows; take the optimizer ned or ned-central",
+        flows.len(),
+        labels.join(", ")
+    );
+    (several > 0).then_some(("pooled", text))
 }
 
 /// Ratio of the base RTTs of a flow's subflows above which prices of their paths follow rates at different speeds.

@@ -748,6 +748,36 @@ fn connections_share_a_demand() {
 }
 
 #[test]
+fn schemes_that_are_far_off_over_several_paths_say_so() {
+    let one = [("h0", "leaf0"), ("leaf0", "spine0"), ("spine0", "leaf1"), ("leaf1", "h2")];
+    let path = |spine: &str| {
+        let links = one.map(|(a, b)| format!("\"{a}->{b}\"").replace("spine0", spine));
+        format!("[{}]", links.join(", "))
+    };
+    let text = |scheme: &str, paths: &[&str]| {
+        format!(
+            r#"
+            network = {{kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2, controller_rate = "10Gbps"}}
+            workload = {{kind = "steps", flows = [{{paths = [{}]}}]}}
+            policy = {{kind = "alpha-fair", alpha = 1}}
+            controller = {{at = "controller"}}
+            scheme = [{{name = "{scheme}"}}]
+            run = {{duration = "100us"}}
+        "#,
+            paths.iter().map(|spine| path(spine)).collect::<Vec<_>>().join(", ")
+        )
+    };
+    let far = ["flowtune", "rcp-star", "rcp-star/s-perc", "xwi-soze"];
+    for scheme in far.into_iter().chain(["numfabric", "xwi/levels", "ned/swift", "ned-central/paced"]) {
+        for paths in [&["spine0", "spine1"][..], &["spine0"]] {
+            let (_dir, outcome) = go("pooled", &text(scheme, paths));
+            let told = kinds(&outcome).contains(&"pooled");
+            assert_eq!(told, paths.len() > 1 && far.contains(&scheme), "{scheme}: {:?}", outcome.warnings);
+        }
+    }
+}
+
+#[test]
 fn subflows_of_unlike_rtts_are_said() {
     let text = |delay: &str, scheme: &str| {
         let cable = |a: &str, b: &str, delay: &str| {

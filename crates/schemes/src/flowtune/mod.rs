@@ -22,8 +22,9 @@ use subak_control::{ControlSettings, PriceLaw, Turns};
 use subak_core::backend::Capacities;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, NodeInfo, NodeMachine, Packet, Param,
-    Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Source, To, Utilities,
+    Ack, Class, Controller, Doubtful, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, NodeInfo, NodeMachine,
+    Packet, Param, Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Source, To,
+    Utilities,
 };
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
@@ -89,7 +90,11 @@ impl Named for Flowtune {
         paper: "Perry et al., Flowtune, NSDI 2017",
         kind: SchemeKind::Proactive,
         lives_on_control: false,
-        goal: Goal::Utility(Utilities::ALPHA_FAIR),
+        // The allocator knows no pooled flows: each subflow is one of its own, with a part of the weight.
+        goal: Goal::Utility(Utilities {
+            doubtful: Doubtful { pooled: true, ..Doubtful::NONE },
+            ..Utilities::ALPHA_FAIR
+        }),
         weights: true,
         params: &[
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),

@@ -65,7 +65,7 @@ pub struct Bounds {
     pub most: f64,
 }
 
-/// Time constant of the average share of a subflow in its flow's rate, in base RTTs; for target rates only. With the
+/// Time constant of the average share of a subflow in its flow's rate, in base RTTs, for target rates. With the
 /// share of the last packet alone, a flow moves all its rate to the cheaper path within an RTT, and link prices do not
 /// converge.
 const SHARE_RTTS: u64 = 50;
@@ -95,12 +95,13 @@ struct PricedSubflow {
 }
 
 impl SubflowTargets {
-    /// Target weights of a flow that has not started.
-    pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
-        Self::within(flow, |path| {
+    /// Target weights of a flow that has not started. Shares of subflows are averages over `share_ns`.
+    pub fn new(flow: &FlowInfo, bounds: Bounds, share_ns: Ns) -> Self {
+        let wishes = Self::within(flow, |path| {
             let most_bps = bounds.most * path.line_rate_bps;
             [bounds.least * path.line_rate_bps, most_bps, most_bps]
-        })
+        });
+        SubflowTargets { share_ns, ..wishes }
     }
 
     /// Target rates of a flow that has not started. The first target is the capacity of the path's slowest link. Later

@@ -16,7 +16,7 @@ use super::prices::{PriceInterval, SubflowTargets};
 use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
+use subak_core::scheme::{Doubtful, FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Minimum number of packets per update interval, unless `price_interval` is set.
@@ -78,8 +78,13 @@ impl Optimizer for FairShare {
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         match transport {
             "soze-virtual" => Utilities::NONE,
-            // A link that is not full still advertises a price, which counts the more the smaller alpha is.
-            _ => Utilities { sound_alpha: (1.0, f64::INFINITY), ..all },
+            // A link that is not full still advertises a price, which counts the more the smaller alpha is, and makes a
+            // path of more links dearer.
+            _ => Utilities {
+                sound_alpha: (1.0, f64::INFINITY),
+                doubtful: Doubtful { pooled: true, ..Doubtful::NONE },
+                ..all
+            },
         }
     }
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {

@@ -5,14 +5,17 @@
 //!
 //! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the old
 //! prices. A source sends no residual before it knows its rate and its path's price. A link counts one packet more than
-//! it sent, for the packets cut off at both ends of the interval, so that a busy link counts as fully used.
+//! it sent, for the packets cut off at both ends of the interval, so that a busy link counts as fully used. Where an
+//! interval has fewer than [`PACKETS`], such as at a slow NIC, the utilization is a moving average over about so many:
+//! one packet more would hide that the link is half idle. Over a transport that takes many RTTs, a subflow's share in
+//! its flow is an average over an interval, since prices do not converge where shares change faster than rates follow.
 
 use super::prices::{Bounds, PriceInterval, SubflowTargets};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::rng::mix;
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
+use subak_core::scheme::{Doubtful, FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, XwiPriceLaw, normalized_residual};
 
@@ -56,6 +59,9 @@ const TIME_SCALE: Param = Param::number(
     "multiplies price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
 );
 
+/// Minimum number of full packets in the average of a link's utilization.
+const PACKETS: f64 = 20.0;
+
 /// The optimizer xwi: weights from link prices.
 #[derive(Debug, Clone, Copy)]
 pub struct Xwi {
@@ -64,6 +70,8 @@ pub struct Xwi {
     law: XwiPriceLaw,
     synchronized: bool,
     bounds: Bounds,
+    /// Whether the transport converges slower than Swift.
+    is_slowed: bool,
 }
 
 /// Normalized residual of a flow (NUMFabric, section 4.2); infinite: none.
@@ -96,9 +104,13 @@ impl Optimizer for Xwi {
     /// with an alpha of at most 2 remain.
     fn serves_over(transport: &str, all: Utilities) -> Utilities {
         let sound_alpha = (0.5, f64::INFINITY);
+        let pooled = Doubtful { pooled: true, ..Doubtful::NONE };
+        let by_rank = Doubtful { ranks: true, bandwidth_functions: true, ..Doubtful::NONE };
         match transport {
-            "s-perc" | "soze-virtual" => Utilities { ranks: false, sound_alpha, ..all },
+            "s-perc" => Utilities { ranks: false, sound_alpha, ..all },
+            "soze-virtual" => Utilities { ranks: false, sound_alpha, doubtful: pooled, ..all },
             "levels" => Utilities { most_alpha: 2.0, sound_alpha, ..Utilities::ALPHA_FAIR },
+            "swift" => Utilities { doubtful: by_rank, ..all },
             _ => all,
         }
     }
@@ -118,14 +130,16 @@ impl Optimizer for Xwi {
                 least: params.within("least_weight", 1e-9, 1.0)?,
                 most: params.within("most_weight", 1.0, 1e9)?,
             },
+            is_slowed: false,
         })
     }
     fn slowed(self, by: f64) -> Self {
-        Xwi { interval: self.interval.times(by), ..self }
+        Xwi { interval: self.interval.times(by), is_slowed: self.is_slowed || by > 1.0, ..self }
     }
     fn source(&self, flow: &FlowInfo) -> XwiSource {
+        let share_ns = if self.is_slowed { self.interval.on(flow.rtt_ns) } else { 0 };
         XwiSource {
-            wishes: SubflowTargets::new(flow, self.bounds),
+            wishes: SubflowTargets::new(flow, self.bounds, share_ns),
             residuals: IdVec::filled(Residual::default(), flow.paths.len()),
         }
     }
@@ -138,6 +152,7 @@ impl Optimizer for Xwi {
             price: 0.0,
             min_residual: f64::INFINITY,
             served_bytes: 0,
+            mean_served_bytes: 0.0,
             heed_ns: 0,
             first_ns: interval_ns + phase_ns,
         }
@@ -190,6 +205,8 @@ pub struct XwiPrice {
     /// Minimum residual since the guard time ended.
     min_residual: f64,
     served_bytes: u64,
+    /// Average of the bytes that an interval served.
+    mean_served_bytes: f64,
     /// End of the guard time, ns.
     heed_ns: Ns,
     first_ns: Ns,
@@ -219,8 +236,11 @@ impl Price<Residual> for XwiPrice {
     }
     fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
         let could = (self.interval_ns - self.xwi.guard_ns) as f64 * port.capacity_bps / 8e9;
-        let served = (self.served_bytes + u64::from(port.mtu_bytes)) as f64;
-        let utilization = if self.served_bytes == 0 { 0.0 } else { served / could };
+        let mtu_bytes = f64::from(port.mtu_bytes);
+        let gain = (could / (PACKETS * mtu_bytes)).min(1.0);
+        self.mean_served_bytes += gain * (self.served_bytes as f64 - self.mean_served_bytes);
+        let utilization =
+            if self.mean_served_bytes == 0.0 { 0.0 } else { (self.mean_served_bytes + gain * mtu_bytes) / could };
         self.price = self.xwi.law.next(self.price, self.min_residual, utilization);
         self.min_residual = f64::INFINITY;
         self.served_bytes = 0;

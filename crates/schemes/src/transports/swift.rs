@@ -49,6 +49,8 @@ const DT_RTTS: f64 = 0.15;
 const MOST_DT_NS: f64 = 300e3;
 /// Increase of the default `ewma_time` for each ns of base RTT above [`PAPER_RTT_NS`].
 const EWMA_RTTS: f64 = 5.0;
+/// Number of links of a path, with those of its hosts, over which a flow has its rate with `DT_NS` at 10 Gb/s.
+const LINKS: u16 = 7;
 /// Base RTT above which Swift does not converge, ns.
 const MOST_RTT_NS: f64 = 5e6;
 
@@ -107,18 +109,10 @@ impl Transport for SwiftTransport {
         })
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
-        let rtt_ns = around.paths.map_or(0, |(_, longest)| longest.base_rtt_ns);
-        let text = format!(
-            "Swift does not converge where the base RTT is above {} ms, and on the longest path it is {:.1} ms; s-perc, levels and \
-             soze-virtual are transports for such paths",
-            MOST_RTT_NS / 1e6,
-            rtt_ns as f64 / 1e6
-        );
-        let far = (rtt_ns as f64 > MOST_RTT_NS).then_some(Doubt { kind: "base-rtt", text });
         let dt_ns = around.least.map_or(0.0, |least| self.dt_ns(least.rtt_ns as Ns));
-        far.into_iter()
-            .chain(Doubt::of_window(around, dt_ns, 1.0, "windows are rounded up, and weights lost"))
-            .collect()
+        let of_shares = || Doubt::of_window(around, dt_ns, 1.0, "windows are rounded up, and weights lost");
+        let window = self.doubt_of_window(around).or_else(of_shares);
+        [SwiftTransport::doubt_of_rtt(around), self.doubt_of_dt(around), window].into_iter().flatten().collect()
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Stfq {
         Stfq::new(port)
@@ -149,6 +143,57 @@ impl Transport for SwiftTransport {
 }
 
 impl SwiftTransport {
+    fn doubt_of_rtt(around: &Around) -> Option<Doubt> {
+        let rtt_ns = around.paths?.1.base_rtt_ns;
+        let text = format!(
+            "Swift does not converge where the base RTT is above {} ms, and on the longest path it is {:.1} ms; s-perc, levels and \
+             soze-virtual are transports for such paths",
+            MOST_RTT_NS / 1e6,
+            rtt_ns as f64 / 1e6
+        );
+        (rtt_ns as f64 > MOST_RTT_NS).then_some(Doubt { kind: "base-rtt", text })
+    }
+
+    /// Warns if a flow over many full links waits for longer than `dt`: its window does not cover a packet in each of
+    /// their queues.
+    fn doubt_of_dt(&self, around: &Around) -> Option<Doubt> {
+        let path = around.paths?.1;
+        let mtu_bytes = f64::from(around.ports.first()?.mtu_bytes);
+        let (dt_ns, needs_ns) =
+            (self.dt_ns(path.base_rtt_ns), f64::from(path.hops) * mtu_bytes * 8e9 / path.min_capacity_bps);
+        let text = format!(
+            "params.dt comes to {:.1} us on a path of {} links, whose full packets take up to {:.1} us: if nearly all of them \
+             are full, a flow over them may get 20 to 40% too little; take dt = \"{:.0}us\", or another transport than swift",
+            dt_ns / 1e3,
+            path.hops,
+            needs_ns / 1e3,
+            (needs_ns / 1e3).ceil()
+        );
+        (path.hops > LINKS && dt_ns < needs_ns).then_some(Doubt { kind: "window", text })
+    }
+
+    /// Warns if windows of one packet fill a link: two flows of equal rates then keep them when weights change.
+    fn doubt_of_window(&self, around: &Around) -> Option<Doubt> {
+        let shortest_ns = around.paths?.0.base_rtt_ns as f64;
+        let packets = |port: &Port| {
+            let packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
+            let d0_ns = shortest_ns + packet_ns;
+            (d0_ns + self.dt_ns(d0_ns as Ns)) / packet_ns
+        };
+        let narrow = |port: &&Port| packets(port) < 2.0;
+        let first = around.ports.iter().find(narrow)?;
+        let text = format!(
+            "link \"{}\" carries {:.1} packets in the time d0 + dt of the windows, and so do {} of {} links: two flows with windows of \
+             one packet fill it, and keep equal rates there when their weights change; take a larger dt, or another transport \
+             than swift",
+            around.network.links()[first.link].id,
+            packets(first),
+            around.ports.iter().filter(narrow).count(),
+            around.ports.len()
+        );
+        Some(Doubt { kind: "window", text })
+    }
+
     /// `dt` on a path of this base RTT, ns.
     fn dt_ns(&self, base_rtt_ns: Ns) -> f64 {
         if self.dt_ns > 0.0 { self.dt_ns } else { (DT_RTTS * base_rtt_ns as f64).clamp(DT_NS, MOST_DT_NS) }
