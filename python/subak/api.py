@@ -209,7 +209,7 @@ def solve(
     problem: Problem,
     *,
     flows: Flows | Rows | None = None,
-    policy: str | Mapping[str, Any] = "max-min",
+    policy: str | Mapping[str, Any] | None = None,
     solver: str = "auto",
     iterations: int | None = None,
     gamma: float | None = None,
@@ -223,7 +223,7 @@ def solve(
     :param flows: Dicts, or a table with a row for each flow: a frame of pandas or polars, an Arrow table, a dict of
         columns, with ``src`` and ``dst`` or a ``path``; ``Rows`` for links by number; or ``{"file": "flows.parquet"}``,
         a table of flows, or in CSV a traffic matrix.
-    :param policy: Name of the policy, or a dict with its kind and keys.
+    :param policy: Name of the policy, or a dict with its kind and keys; ``max-min`` by default. A case has its own.
     :param solver: ``auto``; ``clarabel``, an independent solver for utilities; or an iterative method: ``ned``,
         ``accelerated``, ``gradient``, ``fgm``, ``newton-like``, ``newton``, with F-NORM. Their results are certified
         too.
@@ -326,19 +326,20 @@ def structure(
     """
     from subak.structures import Structure
 
-    return Structure(case_of(problem, flows, "max-min"), k if isinstance(k, str) else f"{k:g}")
+    return Structure(case_of(problem, flows), k if isinstance(k, str) else f"{k:g}")
 
 
 def case_of(
     problem: Problem,
     flows: Flows | Rows | None = None,
-    policy: str | Mapping[str, Any] = "max-min",
+    policy: str | Mapping[str, Any] | None = None,
 ) -> _subak.Case:
     """The checked case for the arguments of ``solve``."""
     if isinstance(problem, _subak.Network):
-        return _over(problem, flows, policy)
-    if flows is not None:
-        raise TypeError("flows= stands beside a network; a case brings its own")
+        return _over(problem, flows, "max-min" if policy is None else policy)
+    for name, given in (("flows", flows), ("policy", policy)):
+        if given is not None:
+            raise TypeError(f"{name}= is for a network; a case has its own")
     if isinstance(problem, Mapping):
         return _subak.Case.parse(inputs.to_json(problem), "json", None, ".")
     data, name = inputs.read(problem)

@@ -25,7 +25,7 @@ def upgrades(
     problem: Problem,
     *,
     flows: Flows | Rows | None = None,
-    policy: str | Mapping[str, Any] = "max-min",
+    policy: str | Mapping[str, Any] | None = None,
 ) -> pa.Table:
     """The links ranked by the gain of twice their capacity, largest first.
 

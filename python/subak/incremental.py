@@ -39,7 +39,7 @@ class Incremental(_subak.Incremental):
         problem: Problem,
         *,
         flows: Sequence[Mapping[str, Any]] | Rows | None = None,
-        policy: str | Mapping[str, Any] = "max-min",
+        policy: str | Mapping[str, Any] | None = None,
     ) -> Self:
         """Creates a problem that can be changed and solved again."""
         if flows is None and isinstance(problem, _subak.Network):

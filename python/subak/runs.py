@@ -182,6 +182,7 @@ def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Pat
     """
     from subak.reporting import build
 
+    inputs.check_ending("output", Path(output), ".html", ".htm")
     return _written(Path(output), build([_folder(one) for one in results]))
 
 

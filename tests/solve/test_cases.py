@@ -1,5 +1,6 @@
 """Keys of a case that nothing uses are refused by name, or cause a warning."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +162,13 @@ def test_prob_of_a_fault_is_told_the_key(tmp_path: Path) -> None:
     }
     with pytest.raises(subak.InputError, match=r'fault\[0\].prob: unknown key "prob"; did you mean "probability"\?'):
         subak.run(spec, tmp_path / "out")
+
+
+@pytest.mark.parametrize("policy", ["max-min", {"kind": "alpha-fair", "alpha": 1}, {"kind": "nonsense"}])
+def test_a_policy_beside_a_case_is_refused(policy: object, tmp_path: Path) -> None:
+    case = {"network": {"links": [{"id": "a", "capacity": 10}]}, "flows": [{"path": ["a"]}]}
+    (tmp_path / "case.json").write_text(json.dumps(case))
+    for problem in (case, tmp_path / "case.json"):
+        for function in (subak.solve, subak.upgrades, subak.Incremental):
+            with pytest.raises(TypeError, match="policy= is for a network; a case has its own"):
+                function(problem, policy=policy)  # type: ignore[operator]

@@ -419,9 +419,27 @@ fn meant(name: &str) -> Option<&'static str> {
 }
 
 /// Other names of the attribute `kind`, which distinguishes hosts and switches.
-const NAMES_OF_KIND: [&str; 14] = [
-    "type", "role", "nodetype", "nodekind", "noderole", "ishost", "isswitch", "isserver", "tier", "layer", "level",
-    "hosts", "numhosts", "nhosts",
+const NAMES_OF_KIND: [&str; 20] = [
+    "type",
+    "role",
+    "nodetype",
+    "nodekind",
+    "noderole",
+    "nodeclass",
+    "class",
+    "kinds",
+    "ishost",
+    "isswitch",
+    "isserver",
+    "host",
+    "switch",
+    "server",
+    "tier",
+    "layer",
+    "level",
+    "hosts",
+    "numhosts",
+    "nhosts",
 ];
 
 /// Whether `name` is another name of the node attribute `kind`.

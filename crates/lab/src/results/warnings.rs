@@ -187,8 +187,13 @@ fn least_share(spec: &ValidSpec, scenario: &Scenario) -> Option<LeastShare> {
     }
     let seed = spec.seeds.first().copied().unwrap_or(1);
     let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
-    let endless: Vec<_> =
-        flows.iter().map(|f| &f.plan).filter(|f| f.size_bytes.is_none() && f.routes.len() == 1).collect();
+    let endless: Vec<_> = flows
+        .iter()
+        .map(|f| &f.plan)
+        .filter(|f| {
+            f.size_bytes.is_none() && f.routes.len() == 1 && f.stop_ns.is_none_or(|stop_ns| stop_ns > f.start_ns)
+        })
+        .collect();
     let mut links = topology.network().links().clone();
     for (_, l, change) in Injected::link_changes(&scenario.faults) {
         if let LinkChange::Capacity(bps) = change {

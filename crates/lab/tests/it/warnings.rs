@@ -815,3 +815,47 @@ fn subflows_of_unlike_rtts_are_said() {
         assert_eq!(told, said, "{delay} {scheme}: {:?}", outcome.warnings);
     }
 }
+
+#[test]
+fn starts_that_jitter_moves_beyond_the_run_are_told() {
+    for size in ["", ", size = \"1kB\""] {
+        let flow = format!("{{src = \"h0\", dst = \"h1\"{size}}}");
+        let text = format!(
+            r#"
+            network = {{kind = "star", hosts = 4}}
+            workload = {{kind = "steps", jitter = "3ms", flows = [{flow}, {flow}, {flow}, {flow}, {flow}, {flow}]}}
+            scheme = [{{name = "dctcp"}}, {{name = "hpcc"}}]
+            run = {{duration = "1ms"}}
+        "#
+        );
+        let (dir, outcome) = go("jitter", &text);
+        let told =
+            outcome.warnings.iter().filter(|w| w.kind == "workload").map(|w| w.text.as_str()).collect::<Vec<_>>();
+        assert!(told.len() == 1 && told[0].starts_with("6 of 6 flows start at or after run.duration if"), "{told:?}");
+        assert!(rows(&dir.0, "flow").iter().all(|r| r["start_ns"].parse::<u64>().unwrap() < 1_000_000));
+    }
+}
+
+#[test]
+fn what_names_nothing_or_one_time_twice_is_refused() {
+    let spec = |flow: &str, fault: &str| {
+        let text = format!(
+            r#"
+            network = {{kind = "star", hosts = 4}}
+            workload = {{kind = "steps", flows = [{{src = "h0", dst = "h1"{flow}}}]}}
+            scheme = [{{name = "dctcp"}}]
+            fault = [{{kind = "loss", probability = 0.5{fault}}}]
+            run = {{duration = "1ms"}}
+        "#
+        );
+        Spec::from_toml(&text).and_then(Spec::validate).map(drop)
+    };
+    assert!(spec(r#", weights = [["0.5ms", 3], ["0.6ms", 1]]"#, r#", kinds = ["data"]"#).is_ok());
+    let twice = spec(r#", weights = [["0.5ms", 3], ["500us", 1]]"#, "").expect_err("it was taken");
+    assert_eq!(
+        twice.to_string(),
+        "workload.flows[0].weights: two changes are at 500000 ns; give one weight for each time"
+    );
+    let none = spec("", ", kinds = []").expect_err("it was taken");
+    assert!(none.place == "fault[0].kinds" && none.what == "the list is empty", "{none}");
+}

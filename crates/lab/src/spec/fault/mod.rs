@@ -287,6 +287,13 @@ fn capacity(value: &Value) -> Result<f64, InputError> {
 
 fn kinds(value: &Value) -> Result<Kinds, InputError> {
     let mut kinds = Kinds { data: false, ack: false, ctl: false };
+    if list(value)?.is_empty() {
+        return Err(InputError::new(
+            "",
+            "the list is empty",
+            "name data, ack or ctl, or leave kinds away: then all are meant",
+        ));
+    }
     for (i, name) in list(value)?.iter().enumerate() {
         match text(name).map_err(|e| e.below(&format!("[{i}]")))? {
             "data" => kinds.data = true,

@@ -112,7 +112,8 @@ impl Workload for Steps {
             self.list.iter().filter(|step| step.start_ns >= duration_ns).count()
         };
         let never = self.late_weights(duration_ns);
-        super::left_out(late, self.list.len()).into_iter().chain(self.divided_demands()).chain(never).collect()
+        let all = super::left_out(late, self.list.len()).into_iter().chain(self.divided_demands()).chain(never);
+        all.chain(self.late_by_jitter(duration_ns)).collect()
     }
     fn has_sizes(&self) -> bool {
         self.list.iter().all(|step| step.size_bytes.is_some())
@@ -148,6 +149,17 @@ impl Workload for Steps {
 }
 
 impl Steps {
+    /// A note about flows whose random start may be after the run.
+    fn late_by_jitter(&self, duration_ns: Ns) -> Option<String> {
+        let may = |flow: &&ListedFlow| flow.start_ns < duration_ns && flow.start_ns + self.jitter_ns > duration_ns;
+        let count = self.list.iter().filter(may).count();
+        let text = format!(
+            "{count} of {} flows start at or after run.duration if the jitter drawn for them is long: those are omitted",
+            self.list.len()
+        );
+        (count > 0 && !self.list.iter().any(ListedFlow::waits)).then_some(text)
+    }
+
     /// A note about changes of weights that come when the run is over.
     fn late_weights(&self, duration_ns: Ns) -> Option<String> {
         let ends_ns = |flow: &ListedFlow| flow.stop_ns.unwrap_or(Ns::MAX).min(duration_ns);
@@ -251,7 +263,7 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
         stop_ns: section.given("stop"),
         size_bytes: section.given("size"),
         weight: section.take("weight"),
-        weights: section.opt("weights", |v| each(v, reweighing)).unwrap_or_default(),
+        weights: section.opt("weights", reweighings).unwrap_or_default(),
         after: section.given("after").unwrap_or_default(),
         connections: section.take("connections"),
         demand_bps: section.given("demand").unwrap_or(f64::INFINITY),
@@ -267,6 +279,20 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
 }
 
 /// Parses `[time, weight]`, a change of a flow's weight.
+/// Changes of a flow's weight, each at another time.
+fn reweighings(value: &Value) -> Result<Vec<(Ns, f64)>, InputError> {
+    let changes: Vec<(Ns, f64)> = each(value, reweighing)?;
+    let mut times: Vec<Ns> = changes.iter().map(|(at_ns, _)| *at_ns).collect();
+    times.sort_unstable();
+    match times.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => {
+            let what = format!("two changes are at {} ns", twice[0]);
+            Err(InputError::new("", what, "give one weight for each time"))
+        }
+        None => Ok(changes),
+    }
+}
+
 fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
     match value.as_array().map(Vec::as_slice) {
         Some([at, weight]) => {
@@ -443,7 +469,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
             plan,
         })
     };
-    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < duration_ns);
+    let steps = steps.iter().enumerate().filter(|(i, s)| waiting || s.start_ns + later_ns[*i] < duration_ns);
     steps.map(planned).collect()
 }
 
