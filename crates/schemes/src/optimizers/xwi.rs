@@ -6,7 +6,7 @@
 //! Additions to the paper: for a guard time after each update a link ignores packets, because they still carry the old
 //! prices. A source sends no residual before it knows its rate and its path's price. A link counts one packet more than
 //! it sent, for the packets cut off at both ends of the interval, so that a busy link counts as fully used. Where an
-//! interval has fewer than [`PACKETS`], such as at a slow NIC, the utilization is a moving average over about so many:
+//! interval has fewer than `PACKETS`, such as at a slow NIC, the utilization is a moving average over about so many:
 //! one packet more would hide that the link is half idle. Over a transport that takes many RTTs, a subflow's share in
 //! its flow is an average over an interval, since prices do not converge where shares change faster than rates follow.
 

@@ -17,7 +17,7 @@ pub struct Limits {
     pub most_bps: f64,
     /// Size of a full packet on the wire, bits.
     pub packet_bits: u64,
-    /// RTT of which the minimum rate sends a packet in [`SILENT_RTTS`], ns.
+    /// RTT of which the minimum rate sends a packet in `SILENT_RTTS`, ns.
     pub rtt_ns: Ns,
 }
 
@@ -27,7 +27,7 @@ impl Limits {
         self.packet_bits as f64 * 1e9 / self.rtt_ns as f64
     }
 
-    /// Whether `bps` is the rate of one packet in [`SILENT_RTTS`] RTTs, or less.
+    /// Whether `bps` is the rate of one packet in `SILENT_RTTS` RTTs, or less.
     pub fn is_least(&self, bps: f64) -> bool {
         bps * f64::from(SILENT_RTTS) <= self.packet_bps() * (1.0 + ROUNDING)
     }
