@@ -54,6 +54,10 @@ const HOST_DELAY: Key =
     key("host_delay", ValueType::Time, DefaultValue::Same("link_delay"), "propagation delay of the hosts' links");
 const HOST_RATE: Key = key("host_rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capacity of the hosts' links");
 const RATE: Key = key("rate", ValueType::Rate, DefaultValue::Is("10Gbps"), "capacity of each link");
+const SPINE_RATE: Key =
+    key("spine_rate", ValueType::Rate, DefaultValue::Is("40Gbps"), "capacity of each link between leaf and spine");
+const OF_A_LEAF: Key =
+    oversubscription("capacity of a leaf's host links over that of its links to spines, in place of spine_rate");
 const fn oversubscription(about: &'static str) -> Key {
     let ratio = ValueType::Number(Low::Above(0.0), 1000.0);
     key(OVERSUBSCRIPTION, ratio, DefaultValue::Open("as the capacities give it"), about)
@@ -72,15 +76,8 @@ pub const GENERATORS: &[Generator] = &[
             size("spines", "spine switches"),
             size("hosts_per_leaf", "hosts at each leaf"),
             HOST_RATE,
-            key(
-                "spine_rate",
-                ValueType::Rate,
-                DefaultValue::Is("40Gbps"),
-                "capacity of each link between leaf and spine",
-            ),
-            oversubscription(
-                "capacity of a leaf's host links over that of its links to spines, in place of spine_rate",
-            ),
+            SPINE_RATE,
+            OF_A_LEAF,
             key("links_per_spine", COUNT, DefaultValue::Is("1"), "parallel links from a leaf to each spine"),
             LINK_DELAY,
             HOST_DELAY,
@@ -119,15 +116,8 @@ pub const GENERATORS: &[Generator] = &[
             size("rails", "NICs of each server, and leaf switches"),
             size("spines", "spine switches"),
             HOST_RATE,
-            key(
-                "spine_rate",
-                ValueType::Rate,
-                DefaultValue::Is("40Gbps"),
-                "capacity of each link between leaf and spine",
-            ),
-            oversubscription(
-                "capacity of a leaf's host links over that of its links to spines, in place of spine_rate",
-            ),
+            SPINE_RATE,
+            OF_A_LEAF,
             LINK_DELAY,
             HOST_DELAY,
             BUFFER,

@@ -4,6 +4,7 @@ pub(crate) mod capture;
 pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod facts;
+mod first_seed;
 mod no_effect;
 pub(crate) mod packets;
 mod pcapng;

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::results::facts::TrialFacts;
+use crate::results::first_seed::{self, FirstSeed};
 use crate::results::no_effect;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
@@ -12,10 +13,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use subak_core::backend::{Injected, LinkChange, Machine, PacketSizes, Route};
+use subak_core::backend::{Injected, Machine};
 use subak_core::quantity::quoted;
 use subak_core::scheme::{Doubt, Goal, Info, LeastShare};
-use subak_core::{IdVec, Link, LinkId, Nic, Ns, Policy};
+use subak_core::{Nic, Policy};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
 const FEW_FLOWS: f64 = 30.0;
@@ -77,7 +78,8 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     for first in (0..spec.len()).step_by(per_scenario.max(1)) {
         let (scenario, _) = spec.scenario(first);
         let trials = (first as u64..(first + per_scenario) as u64).collect::<Vec<_>>();
-        let least = least_share(spec, scenario);
+        let first_seed = FirstSeed::new(spec, scenario);
+        let least = first_seed::least_share(&first_seed);
         for (choice, Doubt { kind, text }) in spec
             .schemes
             .iter()
@@ -148,10 +150,10 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
             unseen_faults(scenario),
             unlike_nics(spec, scenario),
             one_path(spec, scenario),
-            unlike_subflows(spec, scenario),
-            pooled(spec, scenario),
+            first_seed::unlike_subflows(&first_seed),
+            first_seed::pooled(&first_seed),
         ];
-        for (kind, text) in told.into_iter().flatten().chain(of_input(spec, scenario)) {
+        for (kind, text) in told.into_iter().flatten().chain(of_input(scenario, &first_seed)) {
             note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
     }
@@ -174,71 +176,8 @@ fn doubts(scenario: &Scenario, choice: &SchemeChoice, least: Option<LeastShare>)
     backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet, least)
 }
 
-/// Expected number of flows above which their shares are not examined.
-const MOST_SHARES: f64 = 1e5;
-
-/// The least share of a link that an endless flow of the first seed has, in proportion to weights, and as packets in its
-/// base RTT, at the lowest capacities that faults leave; `None` if no two endless flows share a link.
-fn least_share(spec: &ValidSpec, scenario: &Scenario) -> Option<LeastShare> {
-    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
-    let many = || workload.expected(topology, *packet, *duration_ns).flows > MOST_SHARES;
-    if workload.has_sizes() || workload.has_jobs() || many() {
-        return None;
-    }
-    let seed = spec.seeds.first().copied().unwrap_or(1);
-    let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
-    let endless: Vec<_> = flows
-        .iter()
-        .map(|f| &f.plan)
-        .filter(|f| {
-            f.size_bytes.is_none() && f.routes.len() == 1 && f.stop_ns.is_none_or(|stop_ns| stop_ns > f.start_ns)
-        })
-        .collect();
-    let mut links = topology.network().links().clone();
-    for (_, l, change) in Injected::link_changes(&scenario.faults) {
-        if let LinkChange::Capacity(bps) = change {
-            links[l].capacity_bps = links[l].capacity_bps.min(bps);
-        }
-    }
-    let mut smallest = IdVec::<LinkId, f64>::filled(f64::INFINITY, links.len());
-    let mut changes: Vec<(Ns, bool, usize)> = Vec::new();
-    for (f, flow) in endless.iter().enumerate() {
-        flow.routes[0].forward.iter().for_each(|&l| smallest[l] = smallest[l].min(flow.weight));
-        changes.push((flow.start_ns, true, f));
-        changes.push((flow.stop_ns.unwrap_or(Ns::MAX), false, f));
-    }
-    changes.sort_unstable();
-    let mut live = IdVec::<LinkId, (usize, f64)>::filled((0, 0.0), links.len());
-    let mut least: Option<LeastShare> = None;
-    for (_, starts, f) in changes {
-        let route = &endless[f].routes[0];
-        for &l in &route.forward {
-            let (count, weights) = &mut live[l];
-            if !starts {
-                (*count, *weights) = (*count - 1, *weights - endless[f].weight);
-                continue;
-            }
-            (*count, *weights) = (*count + 1, *weights + endless[f].weight);
-            let bps = links[l].capacity_bps * smallest[l] / *weights;
-            let share = LeastShare { flows: *count, bps, rtt_ns: base_rtt_ns(route, &links, *packet) };
-            if *count > 1 && least.is_none_or(|known| share.bps * share.rtt_ns < known.bps * known.rtt_ns) {
-                least = Some(share);
-            }
-        }
-    }
-    least
-}
-
-/// Base RTT of a route, ns.
-fn base_rtt_ns(route: &Route, links: &IdVec<LinkId, Link>, packet: PacketSizes) -> f64 {
-    let crossing_ns =
-        |l: &LinkId, bytes: u32| links[*l].delay_ns as f64 + f64::from(bytes) * 8e9 / links[*l].capacity_bps;
-    let forward: f64 = route.forward.iter().map(|l| crossing_ns(l, packet.mtu_bytes)).sum();
-    forward + route.back.iter().map(|l| crossing_ns(l, packet.ack_bytes)).sum::<f64>()
-}
-
 /// Notes on how network and workload files were interpreted, as kind and text.
-fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'static str, String)> {
+fn of_input(scenario: &Scenario, first_seed: &FirstSeed) -> impl Iterator<Item = (&'static str, String)> {
     let network = scenario.topology.network();
     let (hosts, nodes) = (scenario.topology.hosts().len(), network.nodes().len());
     let guessed = network.hosts_guessed().then(|| {
@@ -249,11 +188,8 @@ fn of_input(spec: &ValidSpec, scenario: &Scenario) -> impl Iterator<Item = (&'st
         )
     });
     let of_network = network.notes().into_iter().chain(guessed).map(|text| ("network", text));
-    let Scenario { topology, packet, duration_ns, .. } = scenario;
-    let seed = spec.seeds.first().copied().unwrap_or(1);
-    let stranded = scenario.workload.stranded(topology, seed, *packet, *duration_ns);
-    let late = scenario.workload.late(topology, seed, *packet, *duration_ns);
-    let of_workload = scenario.workload.notes(topology, *duration_ns).into_iter().chain(stranded).chain(late);
+    let omitted = first_seed::stranded(first_seed).into_iter().chain(first_seed::late(first_seed));
+    let of_workload = scenario.workload.notes(&scenario.topology, scenario.duration_ns).into_iter().chain(omitted);
     of_network.chain(of_workload.map(|text| ("workload", text)))
 }
 
@@ -346,67 +282,6 @@ fn is_doubtful(goal: Goal, policy: Policy) -> bool {
         Policy::BandwidthFunction => goal.doubtful().bandwidth_functions,
         policy => policy.ranks() && goal.doubtful().ranks,
     }
-}
-
-/// Warning for schemes whose rates of flows over several paths are far off on some networks.
-fn pooled(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
-    let is_doubtful = |scheme: &&SchemeChoice| {
-        scheme.backend().is_ok_and(|(backend, info)| backend.name() == "packet" && info.goal.doubtful().pooled)
-    };
-    let labels: Vec<String> = spec.schemes.iter().filter(is_doubtful).map(|s| quoted(&s.label)).collect();
-    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
-    if labels.is_empty() || !scenario.given.contains(&"workload.subflows") {
-        return None;
-    }
-    let seed = spec.seeds.first().copied().unwrap_or(1);
-    let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
-    let several = flows.iter().filter(|flow| flow.plan.spread.is_none() && flow.plan.routes.len() > 1).count();
-    let text = format!(
-        "{several} of {} flows (seed {seed}) have several paths: their rates may stay more than 15% off the optimum under {}, where \
-         paths are long or have other flows; take the optimizer ned or ned-central",
-        flows.len(),
-        labels.join(", ")
-    );
-    (several > 0).then_some(("pooled", text))
-}
-
-/// Ratio of the base RTTs of a flow's subflows above which prices of their paths follow rates at different speeds.
-const UNLIKE_RTTS: f64 = 10.0;
-
-/// Warning for schemes that pool subflows by prices, where base RTTs of a flow's subflows differ widely.
-fn unlike_subflows(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
-    if !scenario.given.contains(&"workload.subflows") {
-        return None;
-    }
-    let pools = |scheme: &&SchemeChoice| {
-        let utility = |(backend, info): (&dyn BackendKind, Info)| {
-            backend.name() == "packet" && matches!(info.goal, Goal::Utility(_))
-        };
-        scheme.backend().is_ok_and(utility)
-    };
-    let labels: Vec<String> = spec.schemes.iter().filter(pools).map(|s| quoted(&s.label)).collect();
-    if labels.is_empty() {
-        return None;
-    }
-    let Scenario { topology, workload, packet, duration_ns, .. } = scenario;
-    let seed = spec.seeds.first().copied().unwrap_or(1);
-    let flows = workload.plan(topology, seed, *packet, &[], *duration_ns).ok()?.flows;
-    let links = topology.network().links();
-    let ratio = |routes: &[Route]| {
-        let rtts = || routes.iter().map(|route| base_rtt_ns(route, links, *packet));
-        rtts().fold(0.0, f64::max) / rtts().fold(f64::INFINITY, f64::min)
-    };
-    let ratios = flows.iter().filter(|flow| flow.plan.spread.is_none()).map(|flow| ratio(&flow.plan.routes));
-    let wide: Vec<f64> = ratios.filter(|&ratio| ratio >= UNLIKE_RTTS).collect();
-    let text = format!(
-        "base RTTs of the subflows of {} of {} flows (seed {seed}) differ by a factor of up to {:.0}: rates of {} may be half off the \
-         optimum, since the prices of short paths change before long ones react",
-        wide.len(),
-        flows.len(),
-        wide.iter().copied().fold(0.0, f64::max),
-        labels.join(", ")
-    );
-    (!wide.is_empty()).then_some(("base-rtt", text))
 }
 
 /// Warning for faults that end before the measurements begin.

@@ -8,6 +8,7 @@ mod faults;
 mod fluid;
 mod golden;
 mod jobs;
+mod no_effect;
 mod packets;
 mod policies;
 mod reactions;

@@ -298,34 +298,9 @@ impl Traffic {
         }
     }
 
-    /// A note about the flows of `seed` without a path; `None` if all hosts are connected.
-    pub(crate) fn stranded(
-        &self,
-        topology: &Topology,
-        seed: u64,
-        packet: PacketSizes,
-        duration_ns: Ns,
-    ) -> Option<String> {
-        if topology.is_whole() {
-            return None;
-        }
-        let Plan { flows, stranded, .. } = self.plan(topology, seed, packet, &[], duration_ns).ok()?;
-        let all = flows.len() + stranded.len();
-        let count = stranded.len();
-        (count > 0).then(|| {
-            format!("{count} of {all} flows (seed {seed}) have no path to their destination: their rate is 0, and they never end")
-        })
-    }
-
-    /// A note about the chains of `seed` that are omitted, since they start after the run; `None` if there are none.
-    pub(crate) fn late(&self, topology: &Topology, seed: u64, packet: PacketSizes, duration_ns: Ns) -> Option<String> {
-        if !self.workload.may_be_late(duration_ns) {
-            return None;
-        }
-        let (late, all) = self.plan(topology, seed, packet, &[], duration_ns).ok()?.late;
-        (late > 0).then(|| {
-            format!("{late} of {all} slots of clients (seed {seed}) start at run.duration or later, and are left out")
-        })
+    /// Whether some of the first transfers may start after a run of this duration.
+    pub(crate) fn may_be_late(&self, duration_ns: Ns) -> bool {
+        self.workload.may_be_late(duration_ns)
     }
 
     /// Keys `workload.NAME` without effect in a run of this duration, each with the reason.

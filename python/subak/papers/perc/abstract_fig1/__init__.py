@@ -6,12 +6,13 @@ import math
 import tomllib
 from typing import TYPE_CHECKING
 
-from subak.repro import RawResults, Value, figures, stats
+from subak.papers.perc import two_flows
+from subak.papers.perc.two_flows import SCHEMES
+from subak.repro import RawResults, Value, stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCHEMES = ("reno", "dctcp", "s-perc")
 LINKS_OF_A_RTT = 4
 """Links that a packet and its ACK cross."""
 
@@ -35,19 +36,8 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def draw(raw: RawResults) -> Figure:
-    """Received rates in the run in which TCP takes longest to converge, one plot per scheme, and their convergence."""
-    figure, plots = figures.axes(rows=3, height=2.2, width=6)
-    frame = raw.simulated().table("rate").to_pandas()
-    times = _rtts(raw, "reno")
-    chosen = max(times, key=lambda interval: times[interval])
-    frame = frame[frame["workload.interval"] == chosen]
-    for plot, scheme in zip(plots, SCHEMES, strict=True):
-        for flow, label in enumerate(("first", "second")):
-            of = frame[(frame["scheme"] == scheme) & (frame["flow"] == flow)]
-            plot.plot(of["time_ns"] / 1e6, of["rate_bps"] / 1e9, linestyle="-", linewidth=1, label=label)
-        plot.set(
-            title=f"{scheme}: {_rtts(raw, scheme)[chosen]:.3g} RTTs", ylabel="Gb/s", xlim=(0, 1000), ylim=(0, 10.5)
-        )
-    plots[0].legend()
-    plots[2].set_xlabel(f"ms; the second flow starts {chosen} after the first")
-    return figure
+    """Received rates in the run in which TCP takes longest to converge, one plot per scheme, with their RTTs."""
+    rtts = {scheme: _rtts(raw, scheme) for scheme in SCHEMES}
+    chosen = two_flows.longest(rtts["reno"])
+    titles = {scheme: f"{scheme}: {rtts[scheme][chosen]:.3g} RTTs" for scheme in SCHEMES}
+    return two_flows.draw(raw, rtts["reno"], titles, 1000)

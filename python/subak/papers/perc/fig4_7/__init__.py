@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from subak.repro import RawResults, Value, figures, stats
+from subak.papers.perc import two_flows
+from subak.papers.perc.two_flows import SCHEMES
+from subak.repro import RawResults, Value, stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCHEMES = ("reno", "dctcp", "s-perc")
 KEYS = {"s_perc": "s-perc", "dctcp": "dctcp", "reno": "reno"}
 LAG_MS = -math.log(0.2)
 """Time, ms, in which a filter of 1 ms comes within 20% of a step. Results have convergence times without it."""
@@ -36,17 +37,8 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 def draw(raw: RawResults) -> Figure:
     """Received rates in the run in which TCP takes longest to converge, one plot per scheme, and their convergence."""
-    figure, plots = figures.axes(rows=3, height=2.2, width=6)
-    frame = raw.simulated().table("rate").to_pandas()
-    times = _ms(raw, "reno")
-    chosen = max(times, key=lambda interval: times[interval])
-    frame = frame[frame["workload.interval"] == chosen]
-    for plot, scheme in zip(plots, SCHEMES, strict=True):
-        for flow, label in enumerate(("first", "second")):
-            of = frame[(frame["scheme"] == scheme) & (frame["flow"] == flow)]
-            plot.plot(of["time_ns"] / 1e6, of["rate_bps"] / 1e9, linestyle="-", linewidth=1, label=label)
-        plot.axvline(_ms(raw, scheme)[chosen], color="black", linestyle="--", linewidth=1)
-        plot.set(title=scheme, ylabel="Gb/s", xlim=(0, 400), ylim=(0, 10.5))
-    plots[0].legend()
-    plots[2].set_xlabel(f"ms; the second flow starts {chosen} after the first")
+    times = {scheme: _ms(raw, scheme) for scheme in SCHEMES}
+    figure = two_flows.draw(raw, times["reno"], {scheme: scheme for scheme in SCHEMES}, 400)
+    for plot, scheme in zip(figure.axes, SCHEMES, strict=True):
+        plot.axvline(times[scheme][two_flows.longest(times["reno"])], color="black", linestyle="--", linewidth=1)
     return figure

@@ -1,0 +1,175 @@
+//! Warnings about the flows of a spec's first seed: their paths, their shares of links, and those that are omitted.
+
+use crate::spec::ValidSpec;
+use crate::spec::backends::{BackendKind, SchemeChoice};
+use crate::spec::scenario::Scenario;
+use crate::spec::workload::Plan;
+use std::cell::OnceCell;
+use subak_core::backend::{Injected, LinkChange, PacketSizes, Route};
+use subak_core::quantity::quoted;
+use subak_core::scheme::{Goal, Info, LeastShare};
+use subak_core::{IdVec, Link, LinkId, Ns};
+
+/// The first seed of a scenario, whose flows are planned once, and only if a warning needs them.
+pub(super) struct FirstSeed<'a> {
+    spec: &'a ValidSpec,
+    scenario: &'a Scenario,
+    seed: u64,
+    plan: OnceCell<Option<Plan>>,
+}
+
+impl<'a> FirstSeed<'a> {
+    pub fn new(spec: &'a ValidSpec, scenario: &'a Scenario) -> Self {
+        FirstSeed { spec, scenario, seed: spec.seeds.first().copied().unwrap_or(1), plan: OnceCell::new() }
+    }
+
+    /// The flows; `None` if they cannot be planned.
+    fn plan(&self) -> Option<&Plan> {
+        let Scenario { topology, workload, packet, duration_ns, .. } = self.scenario;
+        self.plan.get_or_init(|| workload.plan(topology, self.seed, *packet, &[], *duration_ns).ok()).as_ref()
+    }
+}
+
+/// A note about flows without a path, which never send; `None` if there are none.
+pub(super) fn stranded(first: &FirstSeed) -> Option<String> {
+    if first.scenario.topology.is_whole() {
+        return None;
+    }
+    let Plan { flows, stranded, .. } = first.plan()?;
+    let (count, all) = (stranded.len(), flows.len() + stranded.len());
+    let seed = first.seed;
+    (count > 0).then(|| {
+        format!("{count} of {all} flows (seed {seed}) have no path to their destination: their rate is 0, and they never end")
+    })
+}
+
+/// A note about the chains that are omitted, since they start after the run; `None` if there are none.
+pub(super) fn late(first: &FirstSeed) -> Option<String> {
+    if !first.scenario.workload.may_be_late(first.scenario.duration_ns) {
+        return None;
+    }
+    let ((late, all), seed) = (first.plan()?.late, first.seed);
+    (late > 0).then(|| {
+        format!("{late} of {all} slots of clients (seed {seed}) start at run.duration or later, and are left out")
+    })
+}
+
+/// Expected number of flows above which their shares are not examined.
+const MOST_SHARES: f64 = 1e5;
+
+/// The least share of a link that an endless flow has, in proportion to weights, and as packets in its
+/// base RTT, at the lowest capacities that faults leave; `None` if no two endless flows share a link.
+pub(super) fn least_share(first: &FirstSeed) -> Option<LeastShare> {
+    let Scenario { topology, workload, packet, duration_ns, faults, .. } = first.scenario;
+    let many = || workload.expected(topology, *packet, *duration_ns).flows > MOST_SHARES;
+    if workload.has_sizes() || workload.has_jobs() || many() {
+        return None;
+    }
+    let flows = &first.plan()?.flows;
+    let endless: Vec<_> = flows
+        .iter()
+        .map(|f| &f.plan)
+        .filter(|f| {
+            f.size_bytes.is_none() && f.routes.len() == 1 && f.stop_ns.is_none_or(|stop_ns| stop_ns > f.start_ns)
+        })
+        .collect();
+    let mut links = topology.network().links().clone();
+    for (_, l, change) in Injected::link_changes(faults) {
+        if let LinkChange::Capacity(bps) = change {
+            links[l].capacity_bps = links[l].capacity_bps.min(bps);
+        }
+    }
+    let mut smallest = IdVec::<LinkId, f64>::filled(f64::INFINITY, links.len());
+    let mut changes: Vec<(Ns, bool, usize)> = Vec::new();
+    for (f, flow) in endless.iter().enumerate() {
+        flow.routes[0].forward.iter().for_each(|&l| smallest[l] = smallest[l].min(flow.weight));
+        changes.push((flow.start_ns, true, f));
+        changes.push((flow.stop_ns.unwrap_or(Ns::MAX), false, f));
+    }
+    changes.sort_unstable();
+    let mut live = IdVec::<LinkId, (usize, f64)>::filled((0, 0.0), links.len());
+    let mut least: Option<LeastShare> = None;
+    for (_, starts, f) in changes {
+        let route = &endless[f].routes[0];
+        for &l in &route.forward {
+            let (count, weights) = &mut live[l];
+            if !starts {
+                (*count, *weights) = (*count - 1, *weights - endless[f].weight);
+                continue;
+            }
+            (*count, *weights) = (*count + 1, *weights + endless[f].weight);
+            let bps = links[l].capacity_bps * smallest[l] / *weights;
+            let share = LeastShare { flows: *count, bps, rtt_ns: base_rtt_ns(route, &links, *packet) };
+            if *count > 1 && least.is_none_or(|known| share.bps * share.rtt_ns < known.bps * known.rtt_ns) {
+                least = Some(share);
+            }
+        }
+    }
+    least
+}
+
+/// Base RTT of a route, ns.
+fn base_rtt_ns(route: &Route, links: &IdVec<LinkId, Link>, packet: PacketSizes) -> f64 {
+    let crossing_ns =
+        |l: &LinkId, bytes: u32| links[*l].delay_ns as f64 + f64::from(bytes) * 8e9 / links[*l].capacity_bps;
+    let forward: f64 = route.forward.iter().map(|l| crossing_ns(l, packet.mtu_bytes)).sum();
+    forward + route.back.iter().map(|l| crossing_ns(l, packet.ack_bytes)).sum::<f64>()
+}
+
+/// Warning for schemes whose rates of flows over several paths are far off on some networks.
+pub(super) fn pooled(first: &FirstSeed) -> Option<(&'static str, String)> {
+    let is_doubtful = |scheme: &&SchemeChoice| {
+        scheme.backend().is_ok_and(|(backend, info)| backend.name() == "packet" && info.goal.doubtful().pooled)
+    };
+    let labels: Vec<String> = first.spec.schemes.iter().filter(is_doubtful).map(|s| quoted(&s.label)).collect();
+    if labels.is_empty() || !first.scenario.given.contains(&"workload.subflows") {
+        return None;
+    }
+    let (seed, flows) = (first.seed, &first.plan()?.flows);
+    let several = flows.iter().filter(|flow| flow.plan.spread.is_none() && flow.plan.routes.len() > 1).count();
+    let text = format!(
+        "{several} of {} flows (seed {seed}) have several paths: their rates may stay more than 15% off the optimum under {}, where \
+         paths are long or have other flows; take the optimizer ned or ned-central",
+        flows.len(),
+        labels.join(", ")
+    );
+    (several > 0).then_some(("pooled", text))
+}
+
+/// Ratio of the base RTTs of a flow's subflows above which prices of their paths follow rates at different speeds.
+const UNLIKE_RTTS: f64 = 10.0;
+
+/// Warning for schemes that pool subflows by prices, where base RTTs of a flow's subflows differ widely.
+pub(super) fn unlike_subflows(first: &FirstSeed) -> Option<(&'static str, String)> {
+    if !first.scenario.given.contains(&"workload.subflows") {
+        return None;
+    }
+    let pools = |scheme: &&SchemeChoice| {
+        let utility = |(backend, info): (&dyn BackendKind, Info)| {
+            backend.name() == "packet" && matches!(info.goal, Goal::Utility(_))
+        };
+        scheme.backend().is_ok_and(utility)
+    };
+    let labels: Vec<String> = first.spec.schemes.iter().filter(pools).map(|s| quoted(&s.label)).collect();
+    if labels.is_empty() {
+        return None;
+    }
+    let Scenario { topology, packet, .. } = first.scenario;
+    let (seed, flows) = (first.seed, &first.plan()?.flows);
+    let links = topology.network().links();
+    let ratio = |routes: &[Route]| {
+        let rtts = || routes.iter().map(|route| base_rtt_ns(route, links, *packet));
+        rtts().fold(0.0, f64::max) / rtts().fold(f64::INFINITY, f64::min)
+    };
+    let ratios = flows.iter().filter(|flow| flow.plan.spread.is_none()).map(|flow| ratio(&flow.plan.routes));
+    let wide: Vec<f64> = ratios.filter(|&ratio| ratio >= UNLIKE_RTTS).collect();
+    let text = format!(
+        "base RTTs of the subflows of {} of {} flows (seed {seed}) differ by a factor of up to {:.0}: rates of {} may be half off the \
+         optimum, since the prices of short paths change before long ones react",
+        wide.len(),
+        flows.len(),
+        wide.iter().copied().fold(0.0, f64::max),
+        labels.join(", ")
+    );
+    (!wide.is_empty()).then_some(("base-rtt", text))
+}

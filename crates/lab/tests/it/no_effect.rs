@@ -1,0 +1,192 @@
+//! Warnings about keys that have no effect.
+
+use crate::common::ran;
+use subak_lab::Spec;
+
+/// The warnings of kind `no-effect` of a spec of two senders, with `keys` beside the defaults.
+fn unused(keys: &[&str]) -> Vec<(Option<String>, String)> {
+    let has = |section: &str| keys.iter().any(|key| key.starts_with(section));
+    let given = [
+        ("network", "network = {kind = \"star\", hosts = 4}"),
+        ("workload", "workload = {kind = \"incast\", senders = 2, size = \"10KB\"}"),
+        ("scheme", "scheme = [{name = \"dctcp\"}]"),
+        ("run", "run = {duration = \"1ms\"}"),
+    ];
+    let text: Vec<&str> = keys.iter().copied().chain(given.iter().filter(|g| !has(g.0)).map(|g| g.1)).collect();
+    let spec = Spec::from_toml(&text.join("\n")).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+    let (_dir, outcome) = ran("unused", &spec);
+    outcome.warnings.into_iter().filter(|w| w.kind == "no-effect").map(|w| (w.scheme, w.text)).collect()
+}
+
+/// Each case is a key without effect, the start of its warning, and a change under which the key has an effect.
+#[test]
+fn keys_without_effect_are_said() {
+    let leaf_spine = "network = {kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2";
+    let of_steps = |keys: &str| {
+        format!("workload = {{kind = \"steps\", flows = [{{src = \"h0\", dst = \"h2\", size = \"10KB\"{keys}}}]}}")
+    };
+    let (four, two) = (of_steps(", subflows = 4"), of_steps(", subflows = 2"));
+    let (late, soon) = (of_steps(", weights = [[\"2ms\", 2]]"), of_steps(", weights = [[\"2us\", 2]]"));
+    let own_node = format!("{leaf_spine}, controller_rate = \"10Gbps\"}}");
+    let bare = format!("{leaf_spine}}}");
+    let scheme = |name: &str, params: &str| format!("scheme = [{{name = \"{name}\", params = {{{params}}}}}]");
+    let hpcc = |params: &str| scheme("hpcc", params);
+    let (flowtune, alpha_1) = (scheme("flowtune", ""), "policy = {kind = \"alpha-fair\", alpha = 1}");
+    let (alpha_0, ideal) = ("policy = {kind = \"alpha-fair\", alpha = 0}", scheme("ideal", ""));
+    let fault = |keys: &str| format!("fault = [{{{keys}}}]");
+    let ctl = fault("kind = \"loss\", kinds = [\"ctl\"], probability = 0.1");
+    let node = fault("kind = \"restart\", node = \"switch0\", at = \"10us\"");
+    let link = fault("kind = \"restart\", link = \"switch0->h0\", at = \"10us\"");
+    let centre = fault("kind = \"restart\", machine = \"controller\", at = \"10us\"");
+    let down = fault("kind = \"down\", node = \"spine1\", down = \"10us\", up = \"20us\"");
+    let (reroute, at_h3) = ("routing = {reroute = \"10us\"}", "controller = {at = \"h3\"}");
+    let nic = |name: &str| format!("network = {{kind = \"star\", hosts = 4, nic = \"{name}\"}}");
+    let measured =
+        |every: &str| format!("measure = {{rates = \"{every}\", queues = \"{every}\", paces = \"{every}\"}}");
+    let permutation = |keys: &str| format!("workload = {{kind = \"permutation\"{keys}}}");
+    let (alone, pooled) = (permutation(", apart = true, hashed = true"), permutation(", apart = true, subflows = 2"));
+    let churn = |epoch: &str| {
+        format!("workload = {{kind = \"churn\", epoch = \"{epoch}\", flows_per_host = 1, replace = 0.5}}")
+    };
+    let (never, soon_changed) = (churn("1ms"), churn("999us"));
+    let racks = "network = {kind = \"leaf-spine\", leaves = 4, spines = 2, hosts_per_leaf = 1}";
+    let (spray, flowlet) = ("routing = {kind = \"spray\"}", "routing = {kind = \"flowlet\"}");
+    let incast = |receiver: &str| {
+        format!("workload = {{kind = \"incast\", senders = 2, receiver = \"{receiver}\", size = \"10KB\"}}")
+    };
+    let (far, near) = (incast("h1"), incast("h3"));
+    let slowed = fault("kind = \"capacity\", link = \"switch0->h3\", capacity = \"1Gbps\", at = \"10us\"");
+    let lossy =
+        fault("kind = \"loss\", links = [\"switch0->h3\", \"h3->switch0\"], probability = 0.5, until = \"20us\"");
+    let cut = fault("kind = \"down\", node = \"h3\", down = \"10us\", up = \"20us\"");
+    let cases: &[(&[&str], &[&str], &[&str])] = &[
+        (
+            &[&hpcc("ai = 0.001, w_ai = 80")],
+            &["params.ai has no effect: w_ai is set, and replaces it"],
+            &[&hpcc("ai = 0.001")],
+        ),
+        (
+            &[&bare, &alone],
+            &["workload.apart has no effect: each flow has one subflow", "workload.hashed has no effect"],
+            &[racks, &pooled],
+        ),
+        (&[&never], &["workload.epoch has no effect: it is not shorter than run.duration"], &[&soon_changed]),
+        (&[spray], &["routing.kind has no effect: no flow has several shortest paths"], &[spray, &bare]),
+        (&[flowlet, &far], &["routing.kind has no effect"], &[flowlet, &bare, &far]),
+        (&[&slowed, &far], &["fault[0] has no effect: no flow crosses its links"], &[&slowed, &near]),
+        (&[&lossy, &far], &["fault[0] has no effect: no flow crosses its links"], &[&lossy, &near]),
+        (&[&cut, &far], &["fault[0] has no effect: no flow crosses its links"], &[&cut, &near]),
+        (
+            &[&hpcc("pfc_threshold = \"20KB\"")],
+            &["params.pfc_threshold has no effect: pfc is \"dynamic\": it is read with pfc = \"static\""],
+            &[&hpcc("pfc_threshold = \"20KB\", pfc = \"static\"")],
+        ),
+        (
+            &[&hpcc("pfc = \"off\", pfc_buffer = \"1MB\", pfc_alpha = 1")],
+            &["params.pfc_alpha has no effect: pfc is \"off\"", "params.pfc_buffer has no effect"],
+            &[&hpcc("pfc = [\"off\", \"dynamic\"], pfc_buffer = \"1MB\", pfc_alpha = 1")],
+        ),
+        (
+            &[&scheme("cubic", "queue = \"fifo\", target = \"1ms\"")],
+            &["params.target has no effect: queue is \"fifo\""],
+            &[&scheme("cubic", "target = \"1ms\"")],
+        ),
+        (
+            &[&hpcc(""), &nic("queue")],
+            &["network.nic has no effect: flows of the scheme take turns"],
+            &[&hpcc(""), &nic("round-robin")],
+        ),
+        (
+            &[&ctl],
+            &["fault[0] has no effect on \"dctcp\": it sends no control packets"],
+            &[&ctl, &scheme("s-perc-star", "")],
+        ),
+        (
+            &[&ctl, &scheme("numfabric", ""), alpha_1],
+            &["fault[0] has no effect on \"numfabric\""],
+            &[&ctl, &scheme("dcqcn", "")],
+        ),
+        (&[&node], &["fault[0] has no effect on \"dctcp\": it has no state at this node"], &[&node, &hpcc("")]),
+        (
+            &[&link, &scheme("dcqcn", "")],
+            &["fault[0] has no effect on \"dcqcn\": it has no state at this link"],
+            &[&link, &scheme("xcp", "")],
+        ),
+        (
+            &[&centre],
+            &["fault[0] has no effect on \"dctcp\": it has no controller"],
+            &[&centre, &flowtune, alpha_1, at_h3],
+        ),
+        (&[reroute], &["routing.reroute has no effect: no link fails"], &[reroute, &down, &bare]),
+        (
+            &[&own_node],
+            &["network.controller_rate has no effect"],
+            &[&own_node, &flowtune, alpha_1, "controller = {at = \"controller\"}"],
+        ),
+        (
+            &[&own_node, &flowtune, alpha_1, at_h3],
+            &["network.controller_rate has no effect"],
+            &[&bare, &flowtune, alpha_1, at_h3],
+        ),
+        (&["testbed = {scale = 0.1}"], &["testbed has no effect: no scheme"], &[]),
+        (
+            &[&measured("1001us")],
+            &["measure.paces has no effect: the interval", "measure.queues has", "measure.rates has"],
+            &[&measured("1ms")],
+        ),
+        (
+            &[&bare, &four],
+            &["1 of 1 flows (seed 1) have fewer paths than subflows, such as 4 subflows where there are 2"],
+            &[&bare, &two],
+        ),
+        (&[&soon, alpha_0, &ideal], &["flows have weights, which alpha = 0 does not use"], &[&soon, alpha_1, &ideal]),
+    ];
+    for (unread, texts, read) in cases {
+        let said = unused(unread);
+        assert_eq!(said.len(), texts.len(), "{unread:?}: {said:?}");
+        for ((_, said), text) in said.iter().zip(*texts) {
+            assert!(said.starts_with(text), "{unread:?}: {said}");
+        }
+        assert_eq!(unused(read), [], "{read:?}");
+    }
+    let notes = |workload: &str| {
+        let spec = Spec::from_toml(&format!("{bare}\n{workload}\n{ideal}\nrun = {{duration = \"1ms\"}}"))
+            .unwrap()
+            .validate()
+            .unwrap();
+        ran("late", &spec).1.warnings.into_iter().filter(|w| w.kind == "workload").map(|w| w.text).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        notes(&late),
+        ["1 of 1 changes of weights have no effect: they come at or after run.duration, or the flow's stop"]
+    );
+    assert_eq!(notes(&soon), [""; 0]);
+    let closed = |spread: &str| {
+        format!(
+            "workload = {{kind = \"closed\", sizes = \"fixed\", size = \"10KB\", clients = 4, transfers = 2, spread = \"{spread}\"}}"
+        )
+    };
+    let said = notes(&closed("4ms"));
+    assert!(
+        said.len() == 1
+            && said[0].ends_with("of 16 slots of clients (seed 1) start at run.duration or later, and are left out"),
+        "{said:?}"
+    );
+    let late: usize = said[0].split(' ').next().unwrap().parse().unwrap();
+    // Of uniform starts in 4 ms three quarters are beyond the first.
+    assert!((8..=15).contains(&late), "{said:?}");
+    assert_eq!(notes(&closed("1ms")), [""; 0]);
+}
+
+#[test]
+fn a_recording_that_begins_after_the_run_is_said() {
+    let said = |from: &str| unused(&[&format!("measure = {{packets = {{from = \"{from}\"}}}}")]);
+    assert_eq!(
+        said("5ms"),
+        [(
+            Some("dctcp".to_string()),
+            "measure.packets.from has no effect in 1 of 1 runs: they end before it; give an earlier time".to_string()
+        )]
+    );
+    assert_eq!(said("5us"), []);
+}
