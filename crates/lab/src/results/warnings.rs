@@ -7,16 +7,16 @@ use crate::results::no_effect;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
 use crate::spec::ValidSpec;
-use crate::spec::backends::{BackendKind, SchemeChoice};
+use crate::spec::backends::SchemeChoice;
 use crate::spec::scenario::Scenario;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use subak_core::backend::{Injected, Machine};
+use subak_core::backend::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Doubt, Goal, Info, LeastShare};
-use subak_core::{Nic, Policy};
+use subak_core::scheme::{Doubt, Goal, LeastShare};
+use subak_core::{LinkId, Nic, Policy};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
 const FEW_FLOWS: f64 = 30.0;
