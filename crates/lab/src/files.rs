@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -109,12 +109,17 @@ impl PartialFile {
     /// Creates the temporary file of `path`.
     pub fn beside(path: &Path) -> io::Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
-        // `create_new` fails instead of sharing the file with another machine.
-        let file = File::create_new(&temporary)?;
-        // Without file locks, files of killed processes are not removed.
-        let _ = file.try_lock();
-        Ok(PartialFile { file, temporary, path: path.to_path_buf(), kept: false })
+        loop {
+            let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
+            // `create_new` fails instead of sharing the file with another machine.
+            let file = File::create_new(&temporary)?;
+            // Without file locks, files of killed processes are not removed.
+            let locked_by_another = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+            // Before the lock, another process may take the file for one of a killed process.
+            if !locked_by_another && temporary.exists() {
+                return Ok(PartialFile { file, temporary, path: path.to_path_buf(), kept: false });
+            }
+        }
     }
 
     /// Renames the temporary file to its destination.
@@ -153,8 +158,13 @@ pub(crate) fn remove_abandoned(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let in_the_making = path.extension().is_some_and(|e| e == "part");
-        if in_the_making && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
-            fs::remove_file(&path)?;
+        // The lock is kept until the file is removed: its writer then notices.
+        let Some(file) = in_the_making.then(|| File::open(&path).ok()).flatten() else { continue };
+        if file.try_lock().is_ok()
+            && let Err(error) = fs::remove_file(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
         }
     }
     Ok(())
@@ -177,4 +187,53 @@ pub(crate) fn network(value: &Value, files: &Beside) -> Result<(Network, Metric)
 /// `tree` as TOML; `None` if it cannot be written as TOML.
 pub(crate) fn to_toml(tree: &serde_json::Map<String, Value>) -> Option<String> {
     toml::to_string(tree).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{remove_abandoned, write_whole};
+    use std::fs;
+    use std::io::Write;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Another process that begins in the same folder removes neither a file that is being written nor a finished one.
+    #[test]
+    fn files_written_beside_a_removal_are_kept() -> std::io::Result<()> {
+        let folder = std::env::temp_dir().join(format!("subak-beside-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let ended = AtomicBool::new(false);
+        let written = std::thread::scope(|scope| {
+            let removal = scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    remove_abandoned(&folder)?;
+                }
+                Ok::<_, std::io::Error>(())
+            });
+            let written =
+                (0..2000).try_for_each(|i| write_whole(&folder.join(i.to_string()), |file| file.write_all(b"whole")));
+            ended.store(true, Ordering::Relaxed);
+            written.and(removal.join().expect("the removal does not panic"))
+        });
+        let mut whole = 0;
+        for entry in fs::read_dir(&folder)? {
+            whole += usize::from(fs::read(entry?.path())? == b"whole");
+        }
+        fs::remove_dir_all(&folder)?;
+        written?;
+        assert_eq!(whole, 2000);
+        Ok(())
+    }
+
+    /// The file of a killed process holds no lock.
+    #[test]
+    fn abandoned_files_are_removed() -> std::io::Result<()> {
+        let folder = std::env::temp_dir().join(format!("subak-abandoned-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(".0.parquet.0.part"), b"half")?;
+        remove_abandoned(&folder)?;
+        let left = fs::read_dir(&folder)?.count();
+        fs::remove_dir_all(&folder)?;
+        assert_eq!(left, 0);
+        Ok(())
+    }
 }

@@ -8,7 +8,7 @@ use crate::spec::backends::SchemeChoice;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Plan;
 use std::collections::{BTreeMap, BTreeSet};
-use subak_core::backend::{Injected, Machine, Route};
+use subak_core::backend::{Injected, Machine, Route, Spread};
 use subak_core::quantity::quoted;
 use subak_core::scheme::Params;
 use subak_core::{LinkId, Nic, Ns};
@@ -109,6 +109,15 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     for (key, _) in intervals.into_iter().filter(|(_, every_ns)| every_ns.is_some_and(|ns| ns > scenario.duration_ns)) {
         note(key, "the interval is longer than run.duration, so there is no sample; give a shorter one");
     }
+    let criteria = &measure.convergence;
+    if criteria.iter().any(|criterion| criterion.filtered && !criterion.received) {
+        note("measure.convergence.filter", "of is \"assigned\", and only received rates are filtered");
+    }
+    if let Some(Spread::Flowlets(gap_ns)) = scenario.topology.spread()
+        && gap_ns >= scenario.duration_ns
+    {
+        note("routing.gap", "it is not shorter than run.duration, so that each flow keeps its first path");
+    }
     scenario.workload.unread(scenario.duration_ns).for_each(|(key, why)| note(&key, why));
     if is_given("routing.kind") && scenario.topology.spread().is_some() && takes_one_path(spec, scenario) {
         note("routing.kind", "no flow has several shortest paths");
@@ -118,6 +127,11 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     }
     if let Some(text) = is_given("workload.subflows").then(|| missing_subflows(spec, scenario)).flatten() {
         unused.insert("workload.subflows".to_string(), text);
+    }
+    if criteria.iter().any(|criterion| criterion.hold_ns > scenario.duration_ns) {
+        let text =
+            "measure.convergence.hold is longer than run.duration, so that no flows converge; give a shorter one";
+        unused.insert("measure.convergence.hold".to_string(), text.to_string());
     }
     unused
 }

@@ -59,6 +59,8 @@ pub(crate) struct Convergence {
     pub every_ns: Ns,
     /// Time constant of the filter of received rates, ns.
     pub filter_ns: Ns,
+    /// Whether the spec gives a filter.
+    pub filtered: bool,
 }
 
 impl Measure {
@@ -218,6 +220,7 @@ fn convergence(value: &Value) -> Result<Convergence, InputError> {
         own_goal: section.take::<String>("against") == "scheme",
         acks: section.take("acks"),
         every_ns,
+        filtered: value.get("filter").is_some(),
         filter_ns: section.take("filter"),
     };
     section.end(Ok(convergence))

@@ -135,6 +135,21 @@ fn keys_without_effect_are_said() {
             &[&measured("1ms")],
         ),
         (
+            &["measure = {convergence = {of = \"assigned\", filter = \"10us\"}}"],
+            &["measure.convergence.filter has no effect: of is \"assigned\""],
+            &["measure = {convergence = {of = \"assigned\"}}"],
+        ),
+        (
+            &["measure = {convergence = {hold = \"1001us\"}}"],
+            &["measure.convergence.hold is longer than run.duration"],
+            &["measure = {convergence = {hold = \"1ms\"}}"],
+        ),
+        (
+            &["routing = {kind = \"flowlet\", gap = \"1ms\"}", &bare],
+            &["routing.gap has no effect: it is not shorter than run.duration"],
+            &["routing = {kind = \"flowlet\", gap = \"999us\"}", &bare],
+        ),
+        (
             &[&bare, &four],
             &["1 of 1 flows (seed 1) have fewer paths than subflows, such as 4 subflows where there are 2"],
             &[&bare, &two],

@@ -28,7 +28,8 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
     total = np.nansum(mine, axis=1)
     late = total[at > end - LAST_NS].mean()
     mean = np.nanmean(mine, axis=1, keepdims=True)
-    off = (np.nanmax(np.abs(mine / mean - 1), axis=1) > 0.1) | (np.abs(total / late - 1) > 0.1)
+    stopped = mean[:, 0] == 0
+    off = (np.nanmax(np.abs(mine - mean), axis=1) > 0.1 * mean[:, 0]) | (np.abs(total - late) > 0.1 * late) | stopped
     last = np.flatnonzero(off)
     if len(last) == 0:
         return 0.1

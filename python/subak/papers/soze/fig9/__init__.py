@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from subak.repro import RawResults, Value, figures
 from subak.repro.jobs import rates, seconds
 
@@ -19,7 +21,8 @@ def _share_percent(raw: RawResults) -> float:
     means = []
     for name in ("job1/f2", "job2/f3"):
         at, gbps = of[name]
-        means.append(gbps[(at > 5) & (at <= 15)].mean())
+        inside = gbps[(at > 5) & (at <= 15)]
+        means.append(inside.mean() if inside.size else np.nan)
     return float(100 * means[0] / sum(means))
 
 
