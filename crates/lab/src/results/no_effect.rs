@@ -118,6 +118,13 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     {
         note("routing.gap", "it is not shorter than run.duration, so that each flow keeps its first path");
     }
+    // Routing chooses the paths of ACKs that are not those of the data, of messages to a controller, and around
+    // failed links.
+    let routes = is_given("routing.symmetric") || scenario.controller.is_some() || scenario.reroute_ns.is_some();
+    if scenario.workload.has_paths() && !routes {
+        let keys = ["routing.hash", "routing.seed"].into_iter().filter(|key| is_given(key));
+        keys.for_each(|key| note(key, "the workload gives the path of each flow"));
+    }
     scenario.workload.unread(scenario.duration_ns).for_each(|(key, why)| note(&key, why));
     if is_given("routing.kind") && scenario.topology.spread().is_some() && takes_one_path(spec, scenario) {
         note("routing.kind", "no flow has several shortest paths");

@@ -326,7 +326,16 @@ fn several(table: &Map<String, Value>) -> bool {
 
 /// Those of [`Scenario::given`] that `tree` has.
 fn given(tree: &Map<String, Value>) -> Vec<&'static str> {
-    const KEYS: &[&str] = &["network.nic", "network.controller_rate", "routing.kind", "testbed", "workload.subflows"];
+    const KEYS: &[&str] = &[
+        "network.nic",
+        "network.controller_rate",
+        "routing.hash",
+        "routing.kind",
+        "routing.seed",
+        "routing.symmetric",
+        "testbed",
+        "workload.subflows",
+    ];
     let has = |path: &str| match path.split_once('.') {
         Some(("workload", "subflows")) => tree.get("workload").and_then(Value::as_object).is_some_and(has_subflows),
         Some((section, key)) => tree.get(section).is_some_and(|section| section.get(key).is_some()),

@@ -59,6 +59,8 @@ fn keys_without_effect_are_said() {
     let lossy =
         fault("kind = \"loss\", links = [\"switch0->h3\", \"h3->switch0\"], probability = 0.5, until = \"20us\"");
     let cut = fault("kind = \"down\", node = \"h3\", down = \"10us\", up = \"20us\"");
+    let on_path =
+        "workload = {kind = \"steps\", flows = [{path = [\"h0->switch0\", \"switch0->h1\"], size = \"1KB\"}]}";
     let cases: &[(&[&str], &[&str], &[&str])] = &[
         (
             &[&hpcc("ai = 0.001, w_ai = 80")],
@@ -133,6 +135,11 @@ fn keys_without_effect_are_said() {
             &[&measured("1001us")],
             &["measure.paces has no effect: the interval", "measure.queues has", "measure.rates has"],
             &[&measured("1ms")],
+        ),
+        (
+            &["routing = {seed = 3, hash = \"pair\"}", on_path],
+            &["routing.hash has no effect: the workload gives the path", "routing.seed has no effect"],
+            &["routing = {seed = 3, hash = \"pair\"}"],
         ),
         (
             &["measure = {convergence = {of = \"assigned\", filter = \"10us\"}}"],

@@ -1,6 +1,6 @@
 //! Flows from files: a table, HPCC's flow files, and htsim's connection matrices.
 
-use crate::common::{Scratch, rows};
+use crate::common::{Scratch, ran, rows};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use subak_lab::{RunOptions, Spec, run};
@@ -44,6 +44,15 @@ fn flows_over(dir: &Path, spec: &str) -> Result<Vec<[String; 6]>, String> {
     Ok(rows(&out, "flow").iter().map(|row| columns.map(|c| row[c].clone())).collect())
 }
 
+/// Texts of the warnings about the workload of the file.
+fn notes_of(dir: &Path, keys: &str) -> Vec<String> {
+    let file = dir.join("spec.toml");
+    std::fs::write(&file, spec(keys)).unwrap();
+    let spec = Spec::load(&file).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+    let warnings = ran("notes", &spec).1.warnings.into_iter();
+    warnings.filter(|warning| warning.kind == "workload").map(|warning| warning.text).collect()
+}
+
 fn written(name: &str, files: &[(&str, &str)]) -> Scratch {
     let dir = Scratch::new(name);
     std::fs::create_dir_all(&dir.0).unwrap();
@@ -85,6 +94,29 @@ fn connection_matrices_of_htsim_are_read_with_their_triggers() {
     let after: u64 = flows[2][4].parse().unwrap();
     // 100 kB at 10 Gb/s take 83 us on the wire.
     assert!((88_000..100_000).contains(&after), "{after}");
+}
+
+/// Numbers of a file that its run does not use.
+#[test]
+fn priorities_and_counts_of_triggers_are_said() {
+    let matrix = |triggers: u64, last: &str| {
+        let flows = "0->1 id 1 start 0 size 100 send_done_trigger 7\n1->2 id 2 trigger 7 size 200\n";
+        format!("Nodes 4\nConnections 2\nTriggers {triggers}\n{flows}trigger id 7 {last}\n")
+    };
+    for (file, text, notes) in [
+        ("a.txt", "2\n0 1 3 100 5000 2\n3 2 3 100 70000 2\n".to_string(), &[][..]),
+        ("a.txt", "2\n0 1 3 100 5000 2\n3 2 1 100 70000 2\n".to_string(), &["the flows have 2 priorities, which"][..]),
+        ("a.cm", matrix(1, "oneshot"), &[]),
+        ("a.cm", matrix(1, "barrier count 1"), &[]),
+        ("a.cm", matrix(1, "barrier count 2"), &["trigger 7 counts 2 connections, and 1 fire it"]),
+        ("a.cm", matrix(3, "oneshot"), &["3 triggers are announced, and 1 follow"]),
+    ] {
+        let dir = written("counts", &[(file, &text)]);
+        let format = if file.ends_with("txt") { "format = \"hpcc\"" } else { "" };
+        let said = notes_of(&dir.0, &format!("file = \"{file}\"\n{format}"));
+        assert_eq!(said.len(), notes.len(), "{text}: {said:?}");
+        assert!(said.iter().zip(notes).all(|(said, note)| said.contains(note)), "{text}: {said:?}");
+    }
 }
 
 /// Lines after the announced number of flows are ignored. ConWeave's files have no port column. Comments are skipped.

@@ -110,6 +110,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
         let _ = duration_ns;
         false
     }
+    /// Whether the spec gives the paths of all flows.
+    fn has_paths(&self) -> bool {
+        false
+    }
     /// Number of hosts that the workload's file announces.
     fn announced_hosts(&self) -> Option<usize> {
         None
@@ -314,6 +318,11 @@ impl Traffic {
         let other = self.workload.announced_hosts().filter(|&announced| announced != hosts);
         let other = other.map(|n| format!("the file announces {n} hosts, and the network has {hosts}"));
         self.workload.notes(duration_ns).into_iter().chain(other).collect()
+    }
+
+    /// Whether the spec gives the paths of all flows.
+    pub(crate) fn has_paths(&self) -> bool {
+        self.workload.has_paths()
     }
 
     /// Whether the workload has jobs.

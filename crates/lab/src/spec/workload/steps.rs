@@ -115,6 +115,9 @@ impl Workload for Steps {
         let all = super::left_out(late, self.list.len()).into_iter().chain(self.divided_demands()).chain(never);
         all.chain(self.late_by_jitter(duration_ns)).collect()
     }
+    fn has_paths(&self) -> bool {
+        self.list.iter().all(|step| matches!(step.way, Way::Paths(_)))
+    }
     fn has_sizes(&self) -> bool {
         self.list.iter().all(|step| step.size_bytes.is_some())
     }

@@ -18,7 +18,7 @@ use crate::spec::topology::Topology;
 use bytes::Bytes;
 use parquet::file::metadata::KeyValue;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::document::{nearest, unknown_word};
@@ -414,6 +414,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
         return Err(too_many());
     }
     let mut flows = Vec::new();
+    let mut priorities: BTreeSet<String> = BTreeSet::new();
     for (line, words) in lines.by_ref().take(count) {
         let words: Vec<&str> = words.split_whitespace().collect();
         let (src, dst, bytes, start) = match words[..] {
@@ -426,6 +427,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
             }
             _ => return Err(at_line(line, &format!("has {} words", words.len()), shape)),
         };
+        priorities.insert(words[2].to_string());
         flows.push(Traced {
             line,
             row: false,
@@ -443,6 +445,9 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
         return Err(at_line(head, &what, "give the number of the lines that follow"));
     }
     notes.extend(hpcc::behind(lines.count(), "flows"));
+    if priorities.len() > 1 {
+        notes.push(format!("the flows have {} priorities, which are not read: all share one queue", priorities.len()));
+    }
     Ok(flows)
 }
 
@@ -466,6 +471,8 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     // `fires`: flows whose end fires each trigger; `waits`: trigger that each flow waits for.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
     let mut announced = None;
+    // `counts`: number of connections that fire a trigger, as its own line has it.
+    let (mut triggers, mut listed, mut counts) = (None, 0_usize, Vec::new());
     for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = k as u64 + 1;
         let row = row.split('#').next().unwrap_or_default().trim();
@@ -476,11 +483,21 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
                     announced = words.get(1).and_then(|count| count.parse::<usize>().ok());
                     continue;
                 }
+                Some(&"Triggers") => {
+                    triggers = words.get(1).and_then(|count| count.parse::<usize>().ok());
+                    continue;
+                }
+                Some(&"trigger") => {
+                    listed += 1;
+                    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+                    counts.extend(number(2).zip((4..words.len()).find_map(number)));
+                    continue;
+                }
                 Some(&"Failures") if words.get(1).is_some_and(|count| *count != "0") => {
                     let hint = "remove them, and give the spec a [[fault]] of kind \"down\" for each";
                     return Err(at_line(line, "failures of links are not read", hint));
                 }
-                None | Some(&"Nodes" | &"Triggers" | &"trigger" | &"Failures") => continue,
+                None | Some(&"Nodes" | &"Failures") => continue,
                 Some(word) => {
                     let what = format!("{} begins no line of a connection matrix", quoted(word));
                     return Err(at_line(line, &what, "a connection is: src->dst id I start PICOSECONDS size BYTES"));
@@ -532,6 +549,17 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     }
     if let Some(count) = announced.filter(|count| *count != flows.len()) {
         notes.push(format!("{count} connections are announced, and {} follow: all that follow are read", flows.len()));
+    }
+    if let Some(count) = triggers.filter(|count| *count != listed) {
+        notes.push(format!("{count} triggers are announced, and {listed} follow: those of the connections are used"));
+    }
+    for (trigger, count) in counts {
+        let firing = fires.get(&trigger).map_or(0, Vec::len);
+        if firing as u64 != count {
+            notes.push(format!(
+                "trigger {trigger} counts {count} connections, and {firing} fire it: it waits for these"
+            ));
+        }
     }
     let endless: Vec<bool> = flows.iter().map(|flow| flow.size_bytes.is_none()).collect();
     for (flow, trigger) in flows.iter_mut().zip(waits) {
