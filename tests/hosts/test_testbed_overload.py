@@ -7,6 +7,7 @@ import os
 import time
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import pytest
 from subak.commands.allocator import ask
@@ -30,7 +31,9 @@ def test_a_link_declared_at_twice_its_rate(tmp_path: Path) -> None:
         assert ask(daemons.control, {"ask": "counters"})["lowered"] >= 1
         time.sleep(14)
         printed = [sender.communicate(timeout=60)[0].splitlines() for sender in senders]
-    after = ["\n".join(line for line in lines if float(line.split()[0]) > begun + 5) for lines in printed]
-    rates = [sum(of) / len(of) for of in (rates_of(lines, 1) for lines in after)]
+    # On a busy machine the senders start seconds apart, and the last one to end has the link for itself.
+    end = min(float(lines[-1].split()[0]) for lines in printed)
+    after = ["\n".join(line for line in lines if begun + 5 < float(line.split()[0]) <= end) for lines in printed]
+    rates = [median(rates_of(lines, 1)) for lines in after]
     # Exact rates would be 48 Mb/s divided 1:2:4, if the capacity were known.
     assert all(abs(rate / (48e6 * 2**k / 7) - 1) < 0.15 for k, rate in enumerate(rates)), rates
