@@ -7,6 +7,7 @@ bytes of the trial's files, which the process that runs the sweep writes. Worker
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import operator
 import pkgutil
@@ -80,9 +81,8 @@ def opened(where: str) -> Iterator[Cluster]:
         return
     try:
         client = _client(where)
-    except (OSError, ValueError, TypeError) as error:
-        # Dask raises a TypeError for tls:// without certificates.
-        what = f"no scheduler answers at {where}: {str(error) or type(error).__name__}"
+    except OSError as error:
+        what = f"no scheduler answers at {where}: {error}"
         hint = "start one with `dask scheduler`, and give the address that it prints"
         raise InputError(None, "--cluster", what, hint) from None
     try:
@@ -93,21 +93,28 @@ def opened(where: str) -> Iterator[Cluster]:
 
 def _client(where: str) -> Client:
     """A client of the scheduler at ``where``. The timeout also applies to a server that accepts and sends nothing."""
-    came: SimpleQueue[Client | Exception] = SimpleQueue()
+    came: SimpleQueue[Client | str] = SimpleQueue()
 
     def connect() -> None:
         try:
             came.put(Client(where, timeout=CONNECT_S, set_as_default=False))
         except Exception as error:
-            came.put(error)
+            # Dask raises a TypeError for tls:// without certificates.
+            failed = str(error) or type(error).__name__
+        else:
+            return
+        # The client that failed closes when it is collected. A collection while another client starts would wait
+        # forever for a lock of dask.distributed.
+        gc.collect()
+        came.put(failed)
 
     Thread(target=connect, daemon=True).start()
     try:
         client = came.get(timeout=1.5 * CONNECT_S)
     except Empty:
         raise TimeoutError("what listens there does not answer as one") from None
-    if isinstance(client, Exception):
-        raise client
+    if isinstance(client, str):
+        raise OSError(client)
     return client
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,11 +140,15 @@ MOST_ALIKE = 2
 def warning_texts(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
     """The warnings of a run as text.
 
-    Many of one kind are combined, with a list of the schemes and sweep points concerned.
+    Many of one kind are combined, with a list of the schemes and sweep points concerned. Those of one scheme and
+    sweep point say different things, and are never combined.
     """
-    kinds: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for warning in warnings:
-        kinds.setdefault(str(warning["kind"]), {})[warning_text(warning)] = warning
+    kinds: dict[tuple[str, int], dict[str, Mapping[str, Any]]] = {}
+    earlier: Counter[tuple[str, str]] = Counter()
+    for text, warning in {warning_text(warning): warning for warning in warnings}.items():
+        kind, concerned_by = str(warning["kind"]), _concerned(warning)
+        kinds.setdefault((kind, earlier[kind, concerned_by]), {})[text] = warning
+        earlier[kind, concerned_by] += 1
     told = []
     for alike in kinds.values():
         if len(alike) <= MOST_ALIKE:

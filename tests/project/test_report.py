@@ -13,6 +13,7 @@ import pytest
 from browser import asked, browser, chromium
 from conftest import Subak
 from PIL import Image
+from subak.metrics import warning_texts
 from subak.reporting import build
 
 SPEC = """
@@ -78,6 +79,15 @@ def test_warnings_are_at_the_top(folders: list[Path], tmp_path: Path) -> None:
     assert text.count("&lt;few&gt;") == 1, "those of one kind are one"
     assert "20 warnings are like this: s0, s1" in text
     assert "s11, and 8 more" in text
+
+
+def test_different_warnings_of_one_kind_are_all_said() -> None:
+    """Keys without effect have one kind, and each is another key."""
+    keys = ["filter", "hold", "seed", "hash"]
+    plain = [{"kind": "no-effect", "text": f"{key} has no effect"} for key in keys]
+    assert warning_texts(plain) == [f"{key} has no effect" for key in keys]
+    of_schemes = [warning | {"scheme": scheme} for scheme in ("a", "b", "c") for warning in plain]
+    assert warning_texts(of_schemes) == [f"a: {key} has no effect (3 warnings are like this: a, b, c)" for key in keys]
 
 
 def test_hover_and_table_behind_every_chart(page: Path) -> None:

@@ -110,7 +110,7 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
         note(key, "the interval is longer than run.duration, so there is no sample; give a shorter one");
     }
     let criteria = &measure.convergence;
-    if criteria.iter().any(|criterion| criterion.filtered && !criterion.received) {
+    if criteria.iter().any(|criterion| criterion.filter_given && !criterion.received) {
         note("measure.convergence.filter", "of is \"assigned\", and only received rates are filtered");
     }
     if let Some(Spread::Flowlets(gap_ns)) = scenario.topology.spread()
@@ -120,7 +120,7 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     }
     // Routing chooses the paths of ACKs that are not those of the data, of messages to a controller, and around
     // failed links.
-    let routes = is_given("routing.symmetric") || scenario.controller.is_some() || scenario.reroute_ns.is_some();
+    let routes = !scenario.topology.is_symmetric() || scenario.controller.is_some() || scenario.reroute_ns.is_some();
     if scenario.workload.has_paths() && !routes {
         let keys = ["routing.hash", "routing.seed"].into_iter().filter(|key| is_given(key));
         keys.for_each(|key| note(key, "the workload gives the path of each flow"));

@@ -60,7 +60,7 @@ pub(crate) struct Convergence {
     /// Time constant of the filter of received rates, ns.
     pub filter_ns: Ns,
     /// Whether the spec gives a filter.
-    pub filtered: bool,
+    pub filter_given: bool,
 }
 
 impl Measure {
@@ -220,7 +220,7 @@ fn convergence(value: &Value) -> Result<Convergence, InputError> {
         own_goal: section.take::<String>("against") == "scheme",
         acks: section.take("acks"),
         every_ns,
-        filtered: value.get("filter").is_some(),
+        filter_given: value.get("filter").is_some(),
         filter_ns: section.take("filter"),
     };
     section.end(Ok(convergence))

@@ -332,7 +332,6 @@ fn given(tree: &Map<String, Value>) -> Vec<&'static str> {
         "routing.hash",
         "routing.kind",
         "routing.seed",
-        "routing.symmetric",
         "testbed",
         "workload.subflows",
     ];

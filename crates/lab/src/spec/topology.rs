@@ -254,6 +254,11 @@ impl Topology {
         if subflows == 1 { Ok(vec![router.route(src, dst, key)?]) } else { router.routes(src, dst, key, subflows) }
     }
 
+    /// Whether ACKs take the reverse links of the data's path.
+    pub(crate) fn is_symmetric(&self) -> bool {
+        self.routing.symmetric
+    }
+
     /// Per-packet load balancing over equal-cost paths, if any.
     pub(crate) fn spread(&self) -> Option<Spread> {
         self.spreading.spread

@@ -142,6 +142,11 @@ fn keys_without_effect_are_said() {
             &["routing = {seed = 3, hash = \"pair\"}"],
         ),
         (
+            &["routing = {seed = 3, symmetric = true}", on_path],
+            &["routing.seed has no effect"],
+            &["routing = {seed = 3, symmetric = false}", on_path],
+        ),
+        (
             &["measure = {convergence = {of = \"assigned\", filter = \"10us\"}}"],
             &["measure.convergence.filter has no effect: of is \"assigned\""],
             &["measure = {convergence = {of = \"assigned\"}}"],

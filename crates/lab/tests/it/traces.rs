@@ -108,6 +108,11 @@ fn priorities_and_counts_of_triggers_are_said() {
         ("a.txt", "2\n0 1 3 100 5000 2\n3 2 1 100 70000 2\n".to_string(), &["the flows have 2 priorities, which"][..]),
         ("a.cm", matrix(1, "oneshot"), &[]),
         ("a.cm", matrix(1, "barrier count 1"), &[]),
+        (
+            "a.cm",
+            format!("{}trigger id 8 barrier count 3\n", matrix(2, "barrier count 2")),
+            &["connections, and 1 fire it: it waits for these; more such triggers: 1"],
+        ),
         ("a.cm", matrix(1, "barrier count 2"), &["trigger 7 counts 2 connections, and 1 fire it"]),
         ("a.cm", matrix(3, "oneshot"), &["3 triggers are announced, and 1 follow"]),
     ] {

@@ -414,7 +414,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
         return Err(too_many());
     }
     let mut flows = Vec::new();
-    let mut priorities: BTreeSet<String> = BTreeSet::new();
+    let mut priorities: BTreeSet<&str> = BTreeSet::new();
     for (line, words) in lines.by_ref().take(count) {
         let words: Vec<&str> = words.split_whitespace().collect();
         let (src, dst, bytes, start) = match words[..] {
@@ -427,7 +427,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
             }
             _ => return Err(at_line(line, &format!("has {} words", words.len()), shape)),
         };
-        priorities.insert(words[2].to_string());
+        priorities.insert(words[2]);
         flows.push(Traced {
             line,
             row: false,
@@ -446,7 +446,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
     }
     notes.extend(hpcc::behind(lines.count(), "flows"));
     if priorities.len() > 1 {
-        notes.push(format!("the flows have {} priorities, which are not read: all share one queue", priorities.len()));
+        notes.push(format!("the flows have {} priorities, which are not read", priorities.len()));
     }
     Ok(flows)
 }
@@ -471,7 +471,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     // `fires`: flows whose end fires each trigger; `waits`: trigger that each flow waits for.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
     let mut announced = None;
-    // `counts`: number of connections that fire a trigger, as its own line has it.
+    // `counts`: how often a trigger has to be fired by its own line, `trigger id ID barrier count COUNT`.
     let (mut triggers, mut listed, mut counts) = (None, 0_usize, Vec::new());
     for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = k as u64 + 1;
@@ -489,8 +489,9 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
                 }
                 Some(&"trigger") => {
                     listed += 1;
-                    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
-                    counts.extend(number(2).zip((4..words.len()).find_map(number)));
+                    if let [_, "id", id, "barrier", "count", count] = words[..] {
+                        counts.extend(id.parse::<u64>().ok().zip(count.parse::<u64>().ok()));
+                    }
                     continue;
                 }
                 Some(&"Failures") if words.get(1).is_some_and(|count| *count != "0") => {
@@ -553,13 +554,17 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     if let Some(count) = triggers.filter(|count| *count != listed) {
         notes.push(format!("{count} triggers are announced, and {listed} follow: those of the connections are used"));
     }
-    for (trigger, count) in counts {
-        let firing = fires.get(&trigger).map_or(0, Vec::len);
-        if firing as u64 != count {
-            notes.push(format!(
-                "trigger {trigger} counts {count} connections, and {firing} fire it: it waits for these"
-            ));
-        }
+    let firing = |trigger: &u64| fires.get(trigger).map_or(0, Vec::len);
+    let mut other = counts.into_iter().filter(|(trigger, count)| firing(trigger) as u64 != *count);
+    if let Some((trigger, count)) = other.next() {
+        let firing = firing(&trigger);
+        let more = match other.count() {
+            0 => String::new(),
+            n => format!("; more such triggers: {n}"),
+        };
+        notes.push(format!(
+            "trigger {trigger} counts {count} connections, and {firing} fire it: it waits for these{more}"
+        ));
     }
     let endless: Vec<bool> = flows.iter().map(|flow| flow.size_bytes.is_none()).collect();
     for (flow, trigger) in flows.iter_mut().zip(waits) {

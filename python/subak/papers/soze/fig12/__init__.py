@@ -28,8 +28,8 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
     total = np.nansum(mine, axis=1)
     late = total[at > end - LAST_NS].mean()
     mean = np.nanmean(mine, axis=1, keepdims=True)
-    stopped = mean[:, 0] == 0
-    off = (np.nanmax(np.abs(mine - mean), axis=1) > 0.1 * mean[:, 0]) | (np.abs(total - late) > 0.1 * late) | stopped
+    # Rates of 0 are off: the bounds are then 0.
+    off = (np.nanmax(np.abs(mine - mean), axis=1) >= 0.1 * mean[:, 0]) | (np.abs(total - late) >= 0.1 * late)
     last = np.flatnonzero(off)
     if len(last) == 0:
         return 0.1
