@@ -279,8 +279,8 @@ def test_no_address(subak: Subak, spec: Path, tmp_path: Path, where: str) -> Non
     assert not (tmp_path / "out").exists()
 
 
-def open_clients() -> int:
-    return sum(isinstance(one, Client) and one.status != "closed" for one in gc.get_objects())
+def open_clients() -> set[str]:
+    return {one.id for one in gc.get_objects() if isinstance(one, Client) and one.status != "closed"}
 
 
 def test_a_scheduler_that_nobody_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ def test_tls_without_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         with pytest.raises(sb.InputError, match=r"no scheduler answers at tls://127.0.0.1:1: "):
             cluster.opened("tls://127.0.0.1:1").__enter__()
-        assert open_clients() == before
+        assert open_clients() <= before
     finally:
         gc.enable()
 
