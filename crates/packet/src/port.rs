@@ -168,7 +168,7 @@ impl<S: Scheme> PortState<S> {
         PortState {
             hop: scheme.hop(&port),
             queue: scheme.queue(&port),
-            serializer: Serializer::new(port.capacity_bps, scheme.clock()),
+            serializer: Serializer::new(port.capacity_bps, scheme.rules().clock),
             last_kind: PacketKind::Data,
             wakes: false,
             departures: None,

@@ -32,7 +32,7 @@ struct OwnNic;
 impl Visitor for OwnNic {
     type Out = Option<Nic>;
     fn visit<S: Scheme>(self, scheme: S) -> Option<Nic> {
-        scheme.nic()
+        scheme.rules().nic
     }
 }
 

@@ -304,7 +304,7 @@ struct Recovers;
 impl Visitor for Recovers {
     type Out = bool;
     fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.recovers()
+        scheme.rules().recovers
     }
 }
 
@@ -313,11 +313,11 @@ struct OnePath;
 impl Visitor for OnePath {
     type Out = Option<(&'static str, &'static str)>;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        if scheme.takes_one_path() {
+        if scheme.rules().one_path {
             return Some(("holds what the links of a path tell against what they told before", ""));
         }
         let why = "has receivers that drop what comes out of order (go-back-N)";
-        scheme.recovery().go_back.then_some((why, ", or the scheme's params.recovery = \"selective\""))
+        scheme.rules().recovery.go_back.then_some((why, ", or the scheme's params.recovery = \"selective\""))
     }
 }
 
@@ -326,7 +326,7 @@ struct IsLossless;
 impl Visitor for IsLossless {
     type Out = bool;
     fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.lossless().is_some()
+        scheme.rules().lossless.is_some()
     }
 }
 
@@ -344,7 +344,7 @@ struct Share;
 impl Visitor for Share {
     type Out = f64;
     fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
+        scheme.rules().share()
     }
 }
 

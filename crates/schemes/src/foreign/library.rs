@@ -13,7 +13,7 @@ use std::sync::Arc;
 use subak_core::InputError;
 use subak_core::keys::{Low, ValueType};
 use subak_core::scheme::{
-    FlowInfo, Goal, Headers, Hop, Info, Param, Params, PathInfo, Port, Recovery, SchemeKind, Settles, Source,
+    FlowInfo, Goal, Headers, Hop, Info, Param, Params, PathInfo, Port, Recovery, Rules, SchemeKind, Settles, Source,
 };
 
 /// Copies the library to a new file, calls the function with the file's path, and removes the file.
@@ -163,13 +163,9 @@ fn facts(table: &CTable, values: &[f64], info: &Info) -> Result<Facts, InputErro
         name => Some(marks(&name, values, info)?),
     };
     let rto_max_ns = if table.rto_max_ns > 0 { table.rto_max_ns } else { Recovery::default().rto_max_ns };
-    Ok(Facts {
-        recovery: Recovery { rto_min_ns: table.rto_min_ns, rto_max_ns, ..Recovery::default() },
-        headers: Headers { data_bytes: table.header_bytes.min(1000), ack_bytes: table.ack_header_bytes.min(1000) },
-        queue,
-        marks,
-        ..Facts::default()
-    })
+    let recovery = Recovery { rto_min_ns: table.rto_min_ns, rto_max_ns, ..Recovery::default() };
+    let headers = Headers { data_bytes: table.header_bytes.min(1000), ack_bytes: table.ack_header_bytes.min(1000) };
+    Ok(Facts { rules: Rules { recovery, headers, ..Rules::default() }, queue, marks })
 }
 
 fn marks(name: &str, values: &[f64], info: &Info) -> Result<(String, Marks), InputError> {

@@ -39,9 +39,7 @@ pub use sum::{FixedSum, Scale, SumUnit, Sums};
 use crate::queue::Priority;
 use std::fmt::Debug;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{
-    FlowInfo, Follows, InRounds, Info, Load, Named, Param, Params, Port, Scheme, SimulationCost, Visit,
-};
+use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Named, Param, Params, Port, Rules, Scheme, Visit};
 use subak_core::{InputError, Ns};
 
 /// Parameter `tie`: relative difference within which rates count as equal.
@@ -321,15 +319,14 @@ impl<R: Rule> Scheme for Perc<R> {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Perc { rule: R::new(params)?, settings: PercSettings::read(&R::INFO, params)? })
     }
-    /// Simulation cost of data packets, with control packets included.
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(1.95)
-    }
-    fn recovers(&self) -> bool {
-        R::RECOVERS
-    }
-    fn data_share(&self) -> f64 {
-        1.0 - self.settings.control - self.settings.headroom
+    /// Rules; the cost of a data packet includes control packets.
+    fn rules(&self) -> Rules {
+        Rules {
+            data_share: Some(1.0 - self.settings.control - self.settings.headroom),
+            recovers: R::RECOVERS,
+            per_hop: 1.95,
+            ..Rules::default()
+        }
     }
     fn queue(&self, port: &Port) -> Priority {
         Priority::new(port.buffer_bytes)
