@@ -1,16 +1,16 @@
 //! Setup of a simulation: ports with their state machines, faults, nodes, the controller.
 
-use crate::departures::Handled;
 use crate::event::{Actor, Event};
 use crate::flows::Flows;
 use crate::impairments::{Impairments, Rule};
-use crate::nic::Turns;
 use crate::nodes::Machines;
-use crate::parallel::mailbox::LogicalProcess;
+use crate::parallel::process::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
 use crate::sim::{Sim, SimCounts, SimSetup};
+use crate::turns::Turns;
+use crate::waiting::Handled;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::backend::{Injected, PacketSizes};
