@@ -5,6 +5,7 @@
 //! effects that the machine returns. The same machines run under the round-based backend (control messages only) and
 //! the packet simulator.
 
+mod circumstances;
 mod doubts;
 mod follows;
 mod info;
@@ -14,8 +15,9 @@ mod packet;
 mod repair;
 mod rules;
 
+pub use circumstances::Circumstances;
 pub use doubts::{Around, Doubt, LeastShare};
-pub use follows::{Circumstances, Follows};
+pub use follows::Follows;
 pub use info::{
     Doubtful, FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles, Utilities,
 };
@@ -25,7 +27,7 @@ pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way
 pub use repair::{Ack, Loss, LossKind, Recovery};
 pub use rules::{Clock, Headers, Pacing, Rules};
 
-use crate::backend::LinkChange;
+use crate::capacities::LinkChange;
 use crate::{FlowId, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use std::any::TypeId;
 use std::fmt::Debug;

@@ -558,8 +558,8 @@ impl BackendKind for Hosts {
     }
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
         if IN_EBPF.contains(&name) {
-            if subak_schemes::perc::hosts::SCHEMES.contains(&name) {
-                subak_schemes::perc::hosts::check(name, params)?;
+            if subak_schemes::hosts::perc::SCHEMES.contains(&name) {
+                subak_schemes::hosts::perc::check(name, params)?;
             }
             let known = subak_schemes::flowtune::ON_HOSTS;
             if let Some(key) = params.keys().find(|key| name == "flowtune" && !known.contains(&key.as_str())) {

@@ -7,6 +7,7 @@ mod calls;
 mod facts;
 mod guard;
 mod library;
+mod loaded;
 mod table;
 
 pub use asks::{pace, rate_bps, subflow, window_bytes};
@@ -15,8 +16,6 @@ pub use guard::{Faults, Hook, Who};
 pub use library::{Copied, LibraryDefinition};
 
 use crate::queue::{Fifo, PFabricQueue, Priority, Ranked, Stfq, VirtualLength};
-use crate::registry::GivenParams;
-use crate::{Visitor, registry};
 use guard::{ForeignHop, ForeignSink, ForeignSource, Guard};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -144,17 +143,4 @@ impl VirtualLength for Numbers {
         let length = self.0[0];
         if length.is_finite() { length.max(0.0) } else { 0.0 }
     }
-}
-
-/// Makes the scheme of `definition` with the parameters `given` and passes it to `visitor`.
-pub(crate) fn visit<V: Visitor>(
-    definition: &dyn Definition,
-    given: &GivenParams,
-    visitor: V,
-) -> Result<V::Out, InputError> {
-    if const { V::CONTROL_ONLY } {
-        return Err(registry::no_control(definition.info().name));
-    }
-    let params = Params::resolve(definition.info(), given)?;
-    Ok(visitor.visit(if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? }))
 }

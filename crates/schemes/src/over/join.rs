@@ -2,8 +2,8 @@
 
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
-    Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, PRICE_TIMER, PairMessage, Passing, Price, Transport,
-    TransportHop, TransportSink, TransportSource, Wish,
+    Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, Over, PRICE_TIMER, PairMessage, Passing, Price,
+    Transport, TransportHop, TransportSink, TransportSource, Wish,
 };
 use crate::queue::VirtualLength;
 use std::any::TypeId;
@@ -14,13 +14,6 @@ use subak_core::scheme::{
     Reply, Rules, Scheme, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
-
-/// An optimizer over a transport, as a scheme.
-#[derive(Debug, Clone)]
-pub struct Over<O, F> {
-    optimizer: O,
-    transport: F,
-}
 
 /// Header of a data packet.
 #[derive(Debug, Clone, Copy, Default)]

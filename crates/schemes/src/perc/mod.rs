@@ -25,9 +25,6 @@ pub mod fixed;
 #[cfg(test)]
 mod fixed_tests;
 mod hop;
-pub mod hosts;
-#[cfg(test)]
-mod hosts_tests;
 mod source;
 mod sum;
 pub mod wire;
@@ -258,14 +255,14 @@ pub const DEMAND: Param = Param::flag(
 /// Parameters common to the PERC schemes.
 #[derive(Debug, Clone, Copy)]
 pub struct PercSettings {
-    control: f64,
-    headroom: f64,
-    reverse: bool,
-    rto_ns: Ns,
-    round_ns: Ns,
-    first_round_ns: Ns,
-    short_bytes: u64,
-    demand: bool,
+    pub(crate) control: f64,
+    pub(crate) headroom: f64,
+    pub(crate) reverse: bool,
+    pub(crate) rto_ns: Ns,
+    pub(crate) round_ns: Ns,
+    pub(crate) first_round_ns: Ns,
+    pub(crate) short_bytes: u64,
+    pub(crate) demand: bool,
 }
 
 impl PercSettings {
@@ -300,8 +297,8 @@ impl PercSettings {
 /// A PERC scheme with update rule `R`.
 #[derive(Debug, Clone)]
 pub struct Perc<R: Rule> {
-    rule: R,
-    settings: PercSettings,
+    pub(crate) rule: R,
+    pub(crate) settings: PercSettings,
 }
 
 impl<R: Rule> Named for Perc<R> {
@@ -379,7 +376,7 @@ pub fn least_other<F>(fields: &[F], hop: usize, rate: impl Fn(&F) -> f64) -> f64
 
 /// Relative tolerance within which two rates count as equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tie(f64);
+pub struct Tie(pub(crate) f64);
 
 impl Default for Tie {
     fn default() -> Self {
