@@ -141,6 +141,9 @@ impl Rule for Stamped {
         FigureUpdate { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
     }
 
+    /// Changes nothing: [`Rule::update`] replaces the weight in the link's table.
+    fn reweigh(&self, _link: &mut CharnyLink, _fields: &CharnyFields, _visit: Visit, _was: f64, _weight: f64) {}
+
     /// Sets the packet's initial rate to the flow's demand.
     fn demand(&self, fields: &mut CharnyFields, rate: f64) {
         fields.rate = fields.rate.min(rate);

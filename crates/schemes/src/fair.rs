@@ -142,6 +142,9 @@ impl Rule for LocalMaxMin {
         FigureUpdate { e, b, a, bottlenecked: b <= e, ignored: false }
     }
 
+    /// Changes nothing: [`Rule::update`] replaces the weight in the link's table.
+    fn reweigh(&self, _link: &mut FairLink, _fields: &Vec<FairField>, _visit: Visit, _was: f64, _weight: f64) {}
+
     fn demand(&self, fields: &mut Vec<FairField>, rate: f64) {
         fields.last_mut().expect("the virtual link is there").b = rate;
     }

@@ -105,6 +105,10 @@ impl Rule for Naive {
         FigureUpdate { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: false }
     }
 
+    fn reweigh(&self, link: &mut NPercLink, fields: &Vec<NPercField>, visit: Visit, was: f64, weight: f64) {
+        let old = fields[usize::from(visit.hop)];
+        link.sums.reweigh((!old.bottlenecked).then_some(old.a), was, weight, &link.scale);
+    }
     fn forgotten(&self, fields: &mut Vec<NPercField>, hop: u16) {
         fields[usize::from(hop)] = NPercField::NEW;
     }

@@ -155,6 +155,15 @@ impl Rule for Robust {
         FigureUpdate { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
     }
 
+    fn reweigh(&self, link: &mut SPercStarLink, packet: &Numbered, visit: Visit, was: f64, weight: f64) {
+        let hop = usize::from(visit.hop);
+        let old = packet.fields.links[hop];
+        let elsewhere = (!old.bottlenecked).then_some(old.a);
+        link.sums.reweigh(elsewhere, was, weight, &link.scale);
+        if packet.round_number[hop] == link.round_number {
+            link.shadow.reweigh(elsewhere, was, weight, &link.scale);
+        }
+    }
     fn new_round(&self, link: &mut SPercStarLink) {
         link.max_e.reset();
         link.sums = std::mem::replace(&mut link.shadow, Sums::NONE);

@@ -88,7 +88,7 @@ pub struct FlowView {
     /// Control messages of the flow that were dropped or lost.
     pub ctl_drops: u64,
     /// Current rate of the source on the wire, bit/s, over all subflows: the pacing rate, or without pacing the
-    /// congestion window over the base RTT.
+    /// congestion window over the smoothed RTT, which is at least the base RTT.
     pub assigned_bps: f64,
 }
 
@@ -306,7 +306,7 @@ pub trait Backend: Send {
     }
     /// Changes the flow's weight and its utility function.
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);
-    /// Starts a flow at `at_ns` whose plan has the start time [`NOT_YET`].
+    /// Starts, at `at_ns`, a flow whose plan has the start time [`NOT_YET`].
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns);
     /// Allows [`Backend::change_link`]; calls slow the simulation down a little. Call it before time advances.
     fn allow_link_changes(&mut self) {}

@@ -1,7 +1,7 @@
-//! Defaults of parameters that depend on the run: on the policy, or on the share of ACKs.
+//! Defaults of parameters that depend on the run: on the policy, the weights, or the share of ACKs.
 
 use super::follows::Follows;
-use super::info::{Info, Param};
+use super::info::{Goal, Info, Param};
 use crate::Policy;
 use crate::keys::ParamValue;
 use serde_json::{Map, Value as Json};
@@ -19,6 +19,8 @@ pub struct Circumstances {
     pub policy: Policy,
     /// Fraction of a link used by the ACKs of a saturated reverse link; 0 if data and ACKs never share a link.
     pub ack_share: f64,
+    /// Smallest weight of a flow, divided equally among its subflows.
+    pub smallest_weight: f64,
 }
 
 impl Circumstances {
@@ -26,14 +28,14 @@ impl Circumstances {
     pub fn complete(&self, info: &Info, given: &Map<String, Json>) -> Map<String, Json> {
         let mut params = given.clone();
         for param in info.params {
-            if let Some(value) = self.value(param) {
+            if let Some(value) = self.value(info, param) {
                 params.entry(param.key.name).or_insert(value);
             }
         }
         params
     }
 
-    fn value(&self, param: &Param) -> Option<Json> {
+    fn value(&self, info: &Info, param: &Param) -> Option<Json> {
         match param.follows? {
             Follows::MaxMin => Some((self.policy == Policy::MaxMin).into()),
             Follows::Alpha => self.policy.alpha().map(Json::from),
@@ -42,6 +44,11 @@ impl Circumstances {
                 ParamValue::Flag(_) | ParamValue::Word(_) => None,
             },
             Follows::Urgency => self.policy.ranks().then(|| UNBOUNDED.into()),
+            Follows::SmallestWeight => match (param.default(), info.goal) {
+                (_, Goal::Utility(_)) => None,
+                (ParamValue::Number(most), _) => Some(most.min(self.smallest_weight).into()),
+                (ParamValue::Flag(_) | ParamValue::Word(_), _) => None,
+            },
         }
     }
 }

@@ -11,4 +11,6 @@ pub enum Follows {
     MaxMin,
     /// Whether the policy prioritizes some flows (fct, srpt, edf). If so, the default is a bound that never binds.
     Urgency,
+    /// The smallest weight of a subflow, if that is below the default, under schemes whose weights are the flows'.
+    SmallestWeight,
 }

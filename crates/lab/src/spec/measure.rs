@@ -190,7 +190,7 @@ const CONVERGENCE: &[Key] = &[
         "of",
         ValueType::Word(&["assigned", "received"]),
         "received",
-        "measured rates: `received` at the destination, filtered, or `assigned` to the source",
+        "rates that are compared with the goal: `received` at the destination, filtered; or `assigned`, as the source sets them: its pacing rate, or without pacing its window over its RTT",
     ),
     Key::new(
         "against",

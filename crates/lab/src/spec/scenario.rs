@@ -217,7 +217,11 @@ impl Scenario {
 
     /// Properties of the run on which defaults of parameters depend. `both_ways`: data and ACKs share links.
     pub fn circumstances(&self, both_ways: bool) -> Circumstances {
-        Circumstances { policy: self.policy, ack_share: if both_ways { self.packet.ack_share() } else { 0.0 } }
+        Circumstances {
+            policy: self.policy,
+            ack_share: if both_ways { self.packet.ack_share() } else { 0.0 },
+            smallest_weight: self.workload.smallest_weight(),
+        }
     }
 
     /// An error if the spec records packets of a flow that does not exist with `seed`.

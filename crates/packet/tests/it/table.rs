@@ -115,7 +115,7 @@ fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     // NUMFabric paper, section 6.2: twice the time scale below alpha 0.5.
     let given = if info.name == "numfabric" && policy.ranks() { json!({"time_scale": 2.0}) } else { json!({}) };
     let given = given.as_object().cloned().unwrap_or_else(Map::new);
-    let params = Circumstances { policy, ack_share: 0.0 }.complete(info, &given);
+    let params = Circumstances { policy, ack_share: 0.0, smallest_weight: 1.0 }.complete(info, &given);
     let share = subak_schemes::with_scheme(info.name, &params, Share).unwrap();
     let mut sim = start(info.name, params.into(), &net.network);
     let mut running: Vec<_> = plans[..RUNNING].iter().map(|p| sim.add(p.clone())).collect();

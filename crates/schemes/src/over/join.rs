@@ -3,7 +3,7 @@
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
     Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, Over, PRICE_TIMER, PairMessage, Passing, Price,
-    Transport, TransportHop, TransportSink, TransportSource, Wish,
+    Transport, TransportHop, TransportSink, TransportSource, Weight, Wish,
 };
 use crate::queue::VirtualLength;
 use std::any::TypeId;
@@ -80,6 +80,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
             optimizer: self.optimizer.source(flow),
             transport: self.transport.source(flow),
             subflows: flow.paths.len() as u8,
+            factor: if O::WEIGHTS_OF_RATES { Weight::factor(flow.line_rate_bps) } else { 1.0 },
             told: self.optimizer.is_central().then(|| Box::new(Announcement::new(flow))),
         }
     }
@@ -107,14 +108,21 @@ pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
     subflows: u8,
+    /// Factor of target weights.
+    factor: f64,
     /// Message to the controller, if the optimizer is central.
     told: Option<Box<Announcement>>,
 }
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
+    #[inline]
+    fn wish(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId) {
+        self.transport.wish(io, k, self.optimizer.wish(k).times(self.factor));
+    }
+
     fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {
         for k in (0..self.subflows).map(SubflowId) {
-            self.transport.wish(io, k, self.optimizer.wish(k));
+            self.wish(io, k);
         }
     }
 
@@ -164,7 +172,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
             remaining_bytes: ack.remaining_bytes,
         };
         self.optimizer.on_feedback(k, &feedback);
-        self.transport.wish(io, k, self.optimizer.wish(k));
+        self.wish(io, k);
     }
 
     fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: PairMessage<F::Ctl, W>) {
@@ -172,7 +180,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
             PairMessage::Transport(message) => self.transport.on_ctl(io, subflow, message),
             PairMessage::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
                 self.optimizer.on_wish(subflow, wish);
-                self.transport.wish(io, subflow, self.optimizer.wish(subflow));
+                self.wish(io, subflow);
             }
             PairMessage::Wish(_) | PairMessage::Here(_) | PairMessage::Gone => {}
         }

@@ -102,10 +102,9 @@ pub trait Rule: Clone + Debug + Send + 'static {
         weight: f64,
         leaving: bool,
     ) -> FigureUpdate;
-    /// Changes the weight of a counted flow from `was` to `weight`, for rules that support it.
-    fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
-        let _ = (link, fields, visit, was, weight);
-    }
+    /// Changes the weight of a counted flow from `was` to `weight`, before the link's update. A rule that stores each
+    /// flow's weight has nothing to do.
+    fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64);
     /// Resets the flow's field for its `hop`-th link, which has reset its flow state, for rules with per-flow state
     /// in packets.
     fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {

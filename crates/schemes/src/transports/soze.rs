@@ -11,7 +11,8 @@ use crate::soze::{Filter, Floor, Leaving, MaxDelay, Often, SenderState, Signal, 
 use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Around, Carries, Doubt, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Rules, Scheme, Settles,
+    Around, Carries, Doubt, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Rules, Scheme,
+    Settles,
 };
 
 /// The transport soze: rates from the path's largest queueing delay.
@@ -44,7 +45,8 @@ pub(crate) const ALPHA: Param = Param::number(
     "largest rate-per-weight of the network (alpha), Gb/s; 0: its largest line rate over smallest_weight",
 );
 pub(crate) const SMALLEST_WEIGHT: Param =
-    Param::number("smallest_weight", 1.0, AMOUNT, "alpha is the largest line rate of the network over this weight");
+    Param::number("smallest_weight", 1.0, AMOUNT, "alpha is the largest line rate of the network over this weight")
+        .following(Follows::SmallestWeight);
 pub(crate) const ARITHMETIC: Param = Param::choice(
     "arithmetic",
     &["float", "fixed"],

@@ -71,6 +71,15 @@ impl Each {
         !matches!(self.weights, None | Some(Weights::Uniform(1.0, 1.0) | Weights::Powers(0, 0)))
     }
 
+    /// Smallest weight that may be drawn.
+    pub(super) fn smallest_weight(&self) -> f64 {
+        match self.weights {
+            None => 1.0,
+            Some(Weights::Uniform(low, _)) => low,
+            Some(Weights::Powers(low, _)) => (1u64 << low) as f64,
+        }
+    }
+
     /// Sets every transfer's weight and splits it into its connections.
     pub(super) fn apply(
         &self,
