@@ -5,7 +5,7 @@ use subak_core::{FlowId, Ns};
 
 /// Round-robin state of a NIC with a single timer: the subflows that send over one link.
 #[derive(Debug, Clone, Default)]
-pub struct Turns {
+pub(crate) struct Turns {
     /// The subflows.
     pub subs: Vec<(FlowId, SubId)>,
     /// Index of the subflow served last.

@@ -10,7 +10,7 @@ use subak_core::{LinkId, Ns};
 
 /// Position in the order of events: the event handled last. All events before it have been handled.
 #[derive(Debug, Clone, Copy)]
-pub struct Handled {
+pub(crate) struct Handled {
     ns: Ns,
     /// Order value (draw) of the event handled last; above all draws if all events of this nanosecond have been
     /// handled.
@@ -62,7 +62,7 @@ impl Handled {
 
 /// Size and kind of a queued packet, in four bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct WaitingPacket(u32);
+pub(crate) struct WaitingPacket(u32);
 
 impl WaitingPacket {
     /// A packet of `bytes`.
@@ -85,7 +85,7 @@ impl WaitingPacket {
 
 /// A queue with fixed departures: a packet's transmission starts when that of the packet before it ends.
 #[derive(Debug)]
-pub struct Departures {
+pub(crate) struct Departures {
     /// Packets whose transmission has not started.
     pub waiting: VecDeque<WaitingPacket>,
     /// Start of the first packet's transmission, ticks.
@@ -97,7 +97,7 @@ pub struct Departures {
 }
 
 /// State of a queue and of its link at a point in time.
-pub struct QueueStatus {
+pub(crate) struct QueueStatus {
     pub queued_bytes: u64,
     pub queued_packets: u64,
     /// Bytes sent by kind of packet.

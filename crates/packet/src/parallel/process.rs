@@ -8,7 +8,7 @@ use subak_core::scheme::{Packet, Scheme};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 /// A message to another logical process.
-pub enum LpMessage<S: Scheme> {
+pub(crate) enum LpMessage<S: Scheme> {
     /// Arrival of a packet: time, packet, and the fields of [`Event::Arrive`](crate::event::Event::Arrive).
     Packet(Ns, Packet<S>, (LinkId, u16, ArrivalTurn)),
     /// Arrival of a control frame at the upstream end of a link: time, frame, link, and number on the carrying
@@ -19,7 +19,7 @@ pub enum LpMessage<S: Scheme> {
 }
 
 /// Identity of the logical process that a simulation runs, and its outgoing mailboxes.
-pub struct LogicalProcess<S: Scheme> {
+pub(crate) struct LogicalProcess<S: Scheme> {
     /// Number of the logical process.
     pub number: usize,
     /// Partition of the network.
