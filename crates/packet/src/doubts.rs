@@ -40,14 +40,15 @@ impl Visitor for Asked<'_> {
     type Out = Vec<Doubt>;
     fn visit<S: Scheme>(self, scheme: S) -> Vec<Doubt> {
         let Asked { network, sizes, least } = self;
-        let sizes = sizes.with(scheme.headers());
+        let rules = scheme.rules();
+        let sizes = sizes.with(rules.headers);
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let ports: Vec<Port> =
             network.links().iter_enumerated().map(|(l, link)| port(l, link, sizes, rtt_ns, 0)).collect();
         let around =
             Around { network, ports: &ports, paths: ends_of_rtts(network, sizes), least, mtu_bytes: sizes.mtu_bytes };
         let mut doubts = scheme.doubts(&around);
-        doubts.extend(scheme.lossless().and_then(|rules| Pfc::doubt(rules, network, sizes, scheme.clock())));
+        doubts.extend(rules.lossless.and_then(|pfc| Pfc::doubt(pfc, network, sizes, rules.clock)));
         doubts
     }
 }
@@ -86,7 +87,7 @@ impl Faulty<'_> {
     }
 
     fn hop<S: Scheme>(&self, scheme: &S, l: LinkId) -> bool {
-        scheme.hop(&port(l, &self.network.links()[l], self.sizes.with(scheme.headers()), 1, 0)).has_state()
+        scheme.hop(&port(l, &self.network.links()[l], self.sizes.with(scheme.rules().headers), 1, 0)).has_state()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::tcp::{self, Window, Windows};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port,
-    Recovery, Scheme, SchemeKind, Settles, Source,
+    Recovery, Rules, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -96,11 +96,8 @@ impl Scheme for Dctcp {
             lossless: lossless::read(params)?,
         })
     }
-    fn lossless(&self) -> Option<Lossless> {
-        self.lossless
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        Rules { recovery: self.recovery, lossless: self.lossless, ..Rules::default() }
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k", |port| self.hop(port).k_bytes);

@@ -8,6 +8,7 @@
 mod macros;
 
 pub mod foreign;
+pub mod hosts;
 mod lossless;
 pub mod over;
 pub mod perc;

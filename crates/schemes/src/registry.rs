@@ -3,7 +3,7 @@
 //! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs
 //! no entry: its description and its parameters are computed from its parts.
 
-use crate::foreign::{self, Definition};
+use crate::foreign::Definition;
 use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport, Weight, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
@@ -32,7 +32,7 @@ struct OwnNic;
 impl Visitor for OwnNic {
     type Out = Option<Nic>;
     fn visit<S: Scheme>(self, scheme: S) -> Option<Nic> {
-        scheme.nic()
+        scheme.rules().nic
     }
 }
 
@@ -167,7 +167,19 @@ where
     Ok(visitor.visit(Over::of(AsWeights::of(O::new(&params)?), F::new(&params)?)))
 }
 
-pub(crate) fn no_control(name: &str) -> InputError {
+fn visit_foreign<V: Visitor>(
+    definition: &dyn Definition,
+    given: &GivenParams,
+    visitor: V,
+) -> Result<V::Out, InputError> {
+    if const { V::CONTROL_ONLY } {
+        return Err(no_control(definition.info().name));
+    }
+    let params = Params::resolve(definition.info(), given)?;
+    Ok(visitor.visit(if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? }))
+}
+
+fn no_control(name: &str) -> InputError {
     let known: Vec<_> = schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect();
     let what = format!("scheme \"{name}\" does not live on control messages");
     InputError::new("scheme", what, format!("choose one of: {}", known.join(", ")))
@@ -294,7 +306,7 @@ pub fn with_scheme<'a, V: Visitor>(
 ) -> Result<V::Out, InputError> {
     match chosen.into() {
         Chosen::Named(name) => with_named(name, given, visitor),
-        Chosen::Foreign(definition) => foreign::visit(definition, given, visitor),
+        Chosen::Foreign(definition) => visit_foreign(definition, given, visitor),
     }
 }
 

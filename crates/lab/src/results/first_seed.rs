@@ -1,7 +1,8 @@
 //! Warnings about the flows of a spec's first seed: their paths, their shares of links, and those that are omitted.
 
 use crate::spec::ValidSpec;
-use crate::spec::backends::{BackendKind, SchemeChoice};
+use crate::spec::backends::BackendKind;
+use crate::spec::choice::SchemeChoice;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Plan;
 use std::cell::OnceCell;

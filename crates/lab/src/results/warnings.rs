@@ -6,10 +6,10 @@ use crate::results::first_seed::{self, FirstSeed};
 use crate::results::no_effect;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
+use crate::results::warning::Warning;
 use crate::spec::ValidSpec;
-use crate::spec::backends::SchemeChoice;
+use crate::spec::choice::SchemeChoice;
 use crate::spec::scenario::Scenario;
-use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,26 +29,6 @@ const SLOW_BPS: f64 = 1e6;
 
 /// Metrics for which wide confidence intervals cause a warning.
 const WATCHED: &[&str] = &["slowdown_mean", "slowdown_p50", "slowdown_p99", "wait_p99_ns", "convergence_p50_ns"];
-
-/// A condition that limits the validity of results.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Warning {
-    /// Kind of warning, such as `few-flows`.
-    pub kind: &'static str,
-    /// Label of the scheme, if the warning concerns a single scheme.
-    pub scheme: Option<String>,
-    /// Value of each axis, if the warning concerns a single sweep point.
-    pub axes: BTreeMap<String, Value>,
-    /// Numbers of the trials that the warning concerns.
-    pub trials: Vec<u64>,
-    /// One sentence: the problem and a hint.
-    pub text: String,
-}
-
-impl Warning {
-    /// Kind of the warning for runs in which no flow completed.
-    pub const NOTHING_FINISHED: &str = "nothing-finished";
-}
 
 /// Warnings about `spec`, and about the complete trials in `dir`.
 pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Error> {

@@ -1,14 +1,11 @@
 //! Backends: simulators and testbeds that run schemes. Only this module refers to backends and schemes by name.
 
-use crate::spec::outside::Outside;
-use crate::spec::swept::Swept;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
 use subak_core::scheme::{Doubt, Goal, Info, LeastShare, Load, Params, Scheme, SchemeKind, Settles, SimulationCost};
-use subak_core::{InputError, Network, Nic, Ns, Policy};
+use subak_core::{InputError, Network, Nic, Ns};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
 use subak_schemes::{Chosen, Visitor, registry};
@@ -22,48 +19,6 @@ pub struct Cost {
     pub packet_hops: f64,
     /// Seconds of processor time on one core.
     pub seconds: f64,
-}
-
-/// A scheme of a spec with its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SchemeChoice {
-    /// Name; `OPTIMIZER/TRANSPORT` for a scheme composed of two parts.
-    pub name: String,
-    /// Label in results.
-    pub label: String,
-    /// Backend in the spec; `None`: the scheme's default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backend: Option<String>,
-    /// Parameters in the spec.
-    pub params: Map<String, Value>,
-    /// Label without the swept parameters; `None` if none is swept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
-    /// Values of swept parameters (`params.k`).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub swept: BTreeMap<String, Swept>,
-    /// Policy of the scheme as written, if it differs from the spec's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<Value>,
-    /// The value of `policy`, parsed.
-    #[serde(skip)]
-    pub(crate) own_policy: Option<Policy>,
-    /// Index in the spec's list of schemes.
-    #[serde(skip)]
-    pub(crate) place: usize,
-    /// Definition of a scheme supplied by the user; `None` for a built-in one.
-    #[serde(skip)]
-    pub(crate) outside: Option<Outside>,
-}
-
-impl SchemeChoice {
-    /// Backend and metadata of the scheme.
-    pub fn backend(&self) -> Result<(&dyn BackendKind, Info), InputError> {
-        if let Some(outside) = &self.outside {
-            return Ok((outside.backend(), *outside.definition().info()));
-        }
-        find(&self.name, self.backend.as_deref())
-    }
 }
 
 /// The input of a simulation.
@@ -130,6 +85,9 @@ fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(
 /// Maximum duration and drain of the packet-level backend, ns: two hours. Its clock counts units of 2^-10 ps and
 /// overflows after five hours.
 pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
+
+/// Maximum duration and drain of any backend, ns: 100 days, up to which doubles are exact to a nanosecond.
+pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
 
 /// A kind of backend, with its schemes.
 pub trait BackendKind: Sync {
@@ -304,7 +262,7 @@ struct Recovers;
 impl Visitor for Recovers {
     type Out = bool;
     fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.recovers()
+        scheme.rules().recovers
     }
 }
 
@@ -313,11 +271,11 @@ struct OnePath;
 impl Visitor for OnePath {
     type Out = Option<(&'static str, &'static str)>;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        if scheme.takes_one_path() {
+        if scheme.rules().one_path {
             return Some(("holds what the links of a path tell against what they told before", ""));
         }
         let why = "has receivers that drop what comes out of order (go-back-N)";
-        scheme.recovery().go_back.then_some((why, ", or the scheme's params.recovery = \"selective\""))
+        scheme.rules().recovery.go_back.then_some((why, ", or the scheme's params.recovery = \"selective\""))
     }
 }
 
@@ -326,7 +284,7 @@ struct IsLossless;
 impl Visitor for IsLossless {
     type Out = bool;
     fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.lossless().is_some()
+        scheme.rules().lossless.is_some()
     }
 }
 
@@ -344,7 +302,7 @@ struct Share;
 impl Visitor for Share {
     type Out = f64;
     fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
+        scheme.rules().share()
     }
 }
 
@@ -558,8 +516,8 @@ impl BackendKind for Hosts {
     }
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
         if IN_EBPF.contains(&name) {
-            if subak_schemes::perc::hosts::SCHEMES.contains(&name) {
-                subak_schemes::perc::hosts::check(name, params)?;
+            if subak_schemes::hosts::perc::SCHEMES.contains(&name) {
+                subak_schemes::hosts::perc::check(name, params)?;
             }
             let known = subak_schemes::flowtune::ON_HOSTS;
             if let Some(key) = params.keys().find(|key| name == "flowtune" && !known.contains(&key.as_str())) {

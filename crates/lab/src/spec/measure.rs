@@ -1,8 +1,8 @@
 //! Measurements: the section `measure` of a spec.
 
+use crate::spec::backends::MOST_NS;
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
-use crate::spec::scenario::MOST_NS;
 use crate::spec::section::{Section, each, flag};
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;

@@ -1,6 +1,7 @@
 //! The list of schemes of a spec.
 
-use super::backends::{self, BackendKind, SchemeChoice};
+use super::backends::{self, BackendKind};
+use super::choice::SchemeChoice;
 use super::outside::{Outside, OutsideKeys, Sources};
 use super::sweep::Axis;
 use super::swept::Swept;

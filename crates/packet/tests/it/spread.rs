@@ -16,7 +16,7 @@ struct GoesBack;
 impl Visitor for GoesBack {
     type Out = bool;
     fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.recovery().go_back
+        scheme.rules().recovery.go_back
     }
 }
 

@@ -46,7 +46,7 @@ struct Share;
 impl Visitor for Share {
     type Out = f64;
     fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
+        scheme.rules().share()
     }
 }
 

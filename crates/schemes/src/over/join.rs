@@ -2,25 +2,18 @@
 
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
-    Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, PRICE_TIMER, PairMessage, Passing, Price, Transport,
-    TransportHop, TransportSink, TransportSource, Weight, Wish,
+    Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, Over, PRICE_TIMER, PairMessage, Passing, Price,
+    Transport, TransportHop, TransportSink, TransportSource, Weight, Wish,
 };
 use crate::queue::VirtualLength;
 use std::any::TypeId;
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Around, Class, Controller, Doubt, FlowInfo, Headers, Hop, Io, Load, Loss, Lossless, Packet, PacketKind,
-    Params, PathInfo, Port, Recovery, Reply, Scheme, SimulationCost, Sink, Source, To, Visit,
+    Ack, Around, Class, Controller, Doubt, FlowInfo, Hop, Io, Load, Loss, Packet, PacketKind, Params, PathInfo, Port,
+    Reply, Rules, Scheme, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
-
-/// An optimizer over a transport, as a scheme.
-#[derive(Debug, Clone)]
-pub struct Over<O, F> {
-    optimizer: O,
-    transport: F,
-}
 
 /// Header of a data packet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,29 +58,19 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
         doubts.extend(self.transport.doubts(around));
         doubts
     }
-    fn lossless(&self) -> Option<Lossless> {
-        self.transport.lossless()
-    }
-    fn headers(&self) -> Headers {
-        self.transport.headers()
-    }
-    fn recovery(&self) -> Recovery {
-        self.transport.recovery()
-    }
-    fn recovers(&self) -> bool {
-        self.transport.recovers()
+    /// The transport's rules. The optimizer may leave part of the capacity for data free, and prices add to the cost.
+    fn rules(&self) -> Rules {
+        let rules = self.transport.rules();
+        Rules { data_share: Some(rules.share() * self.optimizer.share()), per_hop: rules.per_hop + O::PER_HOP, ..rules }
     }
     fn sends_ctl(&self) -> bool {
         TypeId::of::<F::Ctl>() != TypeId::of::<()>() || self.optimizer.is_central()
-    }
-    fn data_share(&self) -> f64 {
-        self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
     /// Simulation cost per packet and hop of the transport and of the prices, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
         let interval_ns = self.optimizer.interval_ns((load.rtt_s * 1e9).round() as Ns);
         let updates = interval_ns.map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
-        SimulationCost { timers: updates, ..SimulationCost::per_hop(F::PER_HOP + O::PER_HOP) }
+        SimulationCost { timers: updates, ..SimulationCost::per_hop(self.rules().per_hop) }
     }
     fn queue(&self, port: &Port) -> Self::Queue {
         self.transport.queue(port)
@@ -105,7 +88,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
         OverHop {
             price: self.optimizer.price(port),
             transport: self.transport.hop(port),
-            data_share: self.transport.data_share(),
+            data_share: self.transport.rules().data_share,
         }
     }
     fn sink(&self, flow: &FlowInfo) -> OverSink<F> {

@@ -16,12 +16,19 @@ mod transport;
 
 pub use as_weights::{AsWeights, NumberNote};
 pub use centre::{Centre, PairMessage, RENEW_NS};
-pub use join::{Over, OverHeader, OverHop, OverSink, OverSource};
+pub use join::{OverHeader, OverHop, OverSink, OverSource};
 pub use optimizer::{Feedback, Optimizer, OptimizerSource, Price};
 pub use transport::{Arrived, Passing, Transport, TransportHop, TransportSink, TransportSource};
 
 use std::fmt::Debug;
 use subak_core::scheme::{Goal, Param, Settles};
+
+/// An optimizer over a transport, as a scheme.
+#[derive(Debug, Clone)]
+pub struct Over<O, F> {
+    optimizer: O,
+    transport: F,
+}
 
 /// Output of an optimizer that a transport follows: target weights or target rates.
 pub trait Wish: Copy + Debug + Send + 'static {

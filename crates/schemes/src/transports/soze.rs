@@ -11,7 +11,8 @@ use crate::soze::{Filter, Floor, Leaving, MaxDelay, Often, SenderState, Signal, 
 use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Around, Carries, Doubt, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
+    Around, Carries, Doubt, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Rules, Scheme,
+    Settles,
 };
 
 /// The transport soze: rates from the path's largest queueing delay.
@@ -120,7 +121,6 @@ impl Transport for Soze {
         goal: Goal::Own,
         settles: Settles::NEVER,
     };
-    const PER_HOP: f64 = 1.7;
     type Wish = Weight;
     type Header = MaxDelay;
     type Ctl = ();
@@ -174,8 +174,9 @@ impl Transport for Soze {
         let doubt = Doubt::of_window(around, 0.0, 1.0, "each flow sends a packet in an RTT, and weights are lost");
         doubt.filter(|_| is_bound).into_iter().collect()
     }
-    fn headers(&self) -> Headers {
-        Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes }
+    fn rules(&self) -> Rules {
+        let headers = Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes };
+        Rules { headers, per_hop: 1.7, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

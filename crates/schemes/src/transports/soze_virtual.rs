@@ -14,7 +14,7 @@ use crate::soze::{
 };
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
+    Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Rules, Scheme, Settles,
 };
 use subak_core::{InputError, Ns};
 
@@ -68,7 +68,6 @@ impl Transport for SozeVirtual {
         settles: Settles { within: 0.05, rtts: 200.0 },
     };
     const SLOWDOWN: f64 = 10.0;
-    const PER_HOP: f64 = 1.65;
     type Wish = Weight;
     type Header = MaxDelay;
     type Ctl = ();
@@ -106,11 +105,9 @@ impl Transport for SozeVirtual {
         };
         Ok(SozeVirtual { set, header_bytes: header_bytes(params)? })
     }
-    fn headers(&self) -> Headers {
-        Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes }
-    }
-    fn data_share(&self) -> Option<f64> {
-        Some(self.set.eta)
+    fn rules(&self) -> Rules {
+        let headers = Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes };
+        Rules { data_share: Some(self.set.eta), headers, per_hop: 1.65, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

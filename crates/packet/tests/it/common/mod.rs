@@ -12,7 +12,7 @@ pub struct DataShare;
 impl subak_schemes::Visitor for DataShare {
     type Out = f64;
     fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
+        scheme.rules().share()
     }
 }
 
