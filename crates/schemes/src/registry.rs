@@ -3,12 +3,13 @@
 //! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs
 //! no entry: its description and its parameters are computed from its parts.
 
+use crate::any::{Any, AnyScheme};
 use crate::foreign::Definition;
 use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport, Weight, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
+use subak_core::InputError;
 use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Utilities};
-use subak_core::{InputError, Nic};
 
 /// Parameters of a scheme as a spec sets them.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
@@ -21,28 +22,24 @@ pub trait Visitor {
     /// is compiled for them.
     const CONTROL_ONLY: bool = false;
     /// Whether the visitor runs the scheme's state machines. If not, it only reads the scheme's properties, and the
-    /// instance may have been visited before.
+    /// instance may have been visited before: see [`scheme`].
     const RUNS: bool = false;
     /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
 }
 
-struct OwnNic;
+struct Boxed;
 
-impl Visitor for OwnNic {
-    type Out = Option<Nic>;
-    fn visit<S: Scheme>(self, scheme: S) -> Option<Nic> {
-        scheme.rules().nic
+impl Visitor for Boxed {
+    type Out = Box<dyn AnyScheme>;
+    fn visit<S: Scheme>(self, scheme: S) -> Box<dyn AnyScheme> {
+        Box::new(Any(scheme))
     }
 }
 
-/// NIC scheduling that a scheme's paper specifies, if any.
-pub fn own_nic<'a>(name: impl Into<Chosen<'a>>, given: &GivenParams) -> Result<Option<Nic>, InputError> {
-    nic_of(name.into(), given)
-}
-
-fn nic_of(chosen: Chosen, given: &GivenParams) -> Result<Option<Nic>, InputError> {
-    with_scheme(chosen, given, OwnNic)
+/// The scheme `chosen` with the parameters `given`, to be asked for its properties. An invalid parameter is an error.
+pub fn scheme<'a>(chosen: impl Into<Chosen<'a>>, given: &GivenParams) -> Result<Box<dyn AnyScheme>, InputError> {
+    with_scheme(chosen, given, Boxed)
 }
 
 /// A pair of an optimizer and a transport that has a name, as in its paper.
@@ -354,18 +351,12 @@ pub(crate) fn refusal(optimizer: &str, transport: &str) -> InputError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Made;
-
-    impl Visitor for Made {
-        type Out = ();
-        fn visit<S: Scheme>(self, _: S) {}
-    }
+    use subak_core::scheme::Rules;
 
     #[test]
     fn every_entry_is_made_with_its_defaults() {
         for info in schemes().iter().chain(pairs()) {
-            with_scheme(info.name, &GivenParams::new(), Made).unwrap_or_else(|e| panic!("{}: {e}", info.name));
+            scheme(info.name, &GivenParams::new()).map(|_| ()).unwrap_or_else(|e| panic!("{}: {e}", info.name));
         }
     }
 
@@ -416,6 +407,14 @@ mod tests {
         }
         assert_eq!(pairs().len() + refused, OPTIMIZERS.len() * TRANSPORTS.len());
         assert!(refused > 0 && pairs().len() >= PRESETS.len());
+    }
+
+    #[test]
+    fn a_pair_has_the_rules_of_its_transport() {
+        let rules = |name| Rules { per_hop: 0.0, ..scheme(name, &GivenParams::new()).unwrap().rules() };
+        assert_eq!(rules("given/s-perc"), rules("s-perc"));
+        assert!(!rules("xwi-s-perc").recovers);
+        assert_eq!(rules("xwi-soze").headers, rules("soze-virtual").headers);
     }
 
     #[test]
