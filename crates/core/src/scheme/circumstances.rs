@@ -39,16 +39,19 @@ impl Circumstances {
         match param.follows? {
             Follows::MaxMin => Some((self.policy == Policy::MaxMin).into()),
             Follows::Alpha => self.policy.alpha().map(Json::from),
-            Follows::Acks => match param.default() {
-                ParamValue::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE).into()),
-                ParamValue::Flag(_) | ParamValue::Word(_) => None,
-            },
+            Follows::Acks => number(param).map(|least| (least + self.ack_share).min(MOST_SET_ASIDE).into()),
             Follows::Urgency => self.policy.ranks().then(|| UNBOUNDED.into()),
-            Follows::SmallestWeight => match (param.default(), info.goal) {
-                (_, Goal::Utility(_)) => None,
-                (ParamValue::Number(most), _) => Some(most.min(self.smallest_weight).into()),
-                (ParamValue::Flag(_) | ParamValue::Word(_), _) => None,
-            },
+            Follows::SmallestWeight | Follows::SmallestFlows if matches!(info.goal, Goal::Utility(_)) => None,
+            Follows::SmallestWeight => number(param).map(|most| most.min(self.smallest_weight).into()),
+            Follows::SmallestFlows => number(param).map(|flows| (flows / self.smallest_weight.min(1.0)).into()),
         }
+    }
+}
+
+/// The default of a parameter that is a number.
+fn number(param: &Param) -> Option<f64> {
+    match param.default() {
+        ParamValue::Number(number) => Some(number),
+        ParamValue::Flag(_) | ParamValue::Word(_) => None,
     }
 }

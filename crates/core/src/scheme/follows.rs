@@ -13,4 +13,6 @@ pub enum Follows {
     Urgency,
     /// The smallest weight of a subflow, if that is below the default, under schemes whose weights are the flows'.
     SmallestWeight,
+    /// As [`Follows::SmallestWeight`]: the default, a number of flows of weight 1, as flows of that weight.
+    SmallestFlows,
 }

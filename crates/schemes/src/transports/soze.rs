@@ -76,7 +76,8 @@ const PARAMS: &[Param] = &[
         "smallest rate-per-weight expected (beta), Gb/s, where alpha_gbps is given; 0: alpha over unit_flows",
     ),
     SMALLEST_WEIGHT,
-    Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight"),
+    Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight")
+        .following(Follows::SmallestFlows),
     Param::number("filter", 0.0, ValueType::Time, "time constant of the hop's filter over its signal; 0: none"),
     Param::choice(
         "signal",
