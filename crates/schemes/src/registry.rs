@@ -9,7 +9,7 @@ use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport,
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
 use subak_core::InputError;
-use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Utilities};
+use subak_core::scheme::{Goal, Info, Named, OnHosts, Param, Params, Scheme, Settles, Utilities};
 
 /// Parameters of a scheme as a spec sets them.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
@@ -53,38 +53,68 @@ pub struct PairPreset {
     pub transport: &'static str,
     /// Paper and section.
     pub paper: &'static str,
+    /// How real hosts run the pair.
+    pub on_hosts: OnHosts,
 }
 
 /// Pairs of an optimizer and a transport that have names in papers.
 pub const PRESETS: &[PairPreset] = &[
-    PairPreset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
+    PairPreset {
+        name: "numfabric-swift",
+        optimizer: "given",
+        transport: "swift",
+        paper: "NUMFabric, section 4.1",
+        on_hosts: OnHosts::No,
+    },
     PairPreset {
         name: "numfabric",
         optimizer: "xwi",
         transport: "swift",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016",
+        on_hosts: OnHosts::No,
     },
     PairPreset {
         name: "xwi-s-perc",
         optimizer: "xwi",
         transport: "s-perc",
         paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
+        on_hosts: OnHosts::No,
     },
-    PairPreset { name: "soze", optimizer: "given", transport: "soze", paper: "Wang and Ng, Soze, section 3" },
+    PairPreset {
+        name: "soze",
+        optimizer: "given",
+        transport: "soze",
+        paper: "Wang and Ng, Soze, section 3",
+        on_hosts: OnHosts::Programs,
+    },
     PairPreset {
         name: "soze-virtual",
         optimizer: "given",
         transport: "soze-virtual",
         paper: "after Wang and Ng, Soze, section 3",
+        on_hosts: OnHosts::Programs,
     },
     PairPreset {
         name: "xwi-soze",
         optimizer: "xwi",
         transport: "soze-virtual",
         paper: "NUMFabric, section 4.2, over Soze, changed",
+        on_hosts: OnHosts::No,
     },
-    PairPreset { name: "dgd", optimizer: "dgd", transport: "paced", paper: "NUMFabric, section 3 and equation 14" },
-    PairPreset { name: "rcp-star", optimizer: "rcp-star", transport: "paced", paper: "NUMFabric, equations 15 and 16" },
+    PairPreset {
+        name: "dgd",
+        optimizer: "dgd",
+        transport: "paced",
+        paper: "NUMFabric, section 3 and equation 14",
+        on_hosts: OnHosts::No,
+    },
+    PairPreset {
+        name: "rcp-star",
+        optimizer: "rcp-star",
+        transport: "paced",
+        paper: "NUMFabric, equations 15 and 16",
+        on_hosts: OnHosts::No,
+    },
 ];
 
 // A duplicate name is a compile error, for each scheme and for each preset.
@@ -204,6 +234,7 @@ pub fn pair<O: Optimizer, F: Transport>() -> Info {
             within: o.settles.within.max(f.settles.within),
             rtts: F::SLOWDOWN * o.settles.rtts + f.settles.rtts,
         },
+        ..Info::DEFAULT
     }
 }
 
@@ -237,7 +268,7 @@ static SCHEMES: LazyLock<Vec<Info>> =
 
 fn preset(preset: &PairPreset) -> Info {
     let pair = find_pair(preset.optimizer, preset.transport).expect("a preset names a pair that makes sense");
-    Info { name: preset.name, paper: preset.paper, ..*pair }
+    Info { name: preset.name, paper: preset.paper, on_hosts: preset.on_hosts, ..*pair }
 }
 
 fn find_pair(optimizer: &str, transport: &str) -> Option<&'static Info> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::{Doubt, Goal, Info, LeastShare, Load, Params, Rules, SchemeKind, Settles};
+use subak_core::scheme::{Doubt, Goal, Info, LeastShare, Load, OnHosts, Params, Rules, SchemeKind, Settles};
 use subak_core::{InputError, Network, Nic, Ns};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
@@ -418,13 +418,9 @@ const KERNEL: &[Info] = &[Info {
     weights: false,
     params: &[],
     settles: Settles::NEVER,
+    on_hosts: OnHosts::Kernel,
+    ..Info::DEFAULT
 }];
-
-/// Kernel congestion controls with a simulated counterpart.
-const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
-
-/// Simulated schemes that hosts run as eBPF programs, with the same parameters.
-const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star", "flowtune"];
 
 impl BackendKind for Hosts {
     fn name(&self) -> &'static str {
@@ -442,27 +438,35 @@ impl BackendKind for Hosts {
         found.ok_or_else(|| subak_core::document::unknown_word(name, "scheme", &names))
     }
     fn take(&self, name: &str) -> Result<Info, InputError> {
-        if IN_BOTH.contains(&name) || IN_EBPF.contains(&name) {
-            return registry::find(name).copied();
+        if let Ok(info) = registry::find(name)
+            && info.on_hosts != OnHosts::No
+        {
+            return Ok(*info);
         }
         self.find(name).map_err(|_| {
-            let own = KERNEL.iter().map(|s| s.name);
-            let names: Vec<_> = IN_BOTH.iter().chain(IN_EBPF).copied().chain(own).collect();
+            let simulated = registry::schemes().iter().filter(|info| info.on_hosts != OnHosts::No);
+            let names: Vec<_> = simulated.chain(KERNEL).map(|info| info.name).collect();
             let what = format!("scheme \"{name}\" does not run on hosts");
             InputError::new("backend", what, format!("leave backend away, or take one of: {}", names.join(", ")))
         })
     }
     fn rules(&self, name: &str, params: &Map<String, Value>) -> Result<Rules, InputError> {
-        if IN_EBPF.contains(&name) {
-            if subak_schemes::hosts::perc::SCHEMES.contains(&name) {
+        match registry::find(name).map_or(OnHosts::Kernel, |info| info.on_hosts) {
+            OnHosts::No | OnHosts::Kernel => {}
+            OnHosts::Programs => return only_share(name, params),
+            OnHosts::Control => {
                 subak_schemes::hosts::perc::check(name, params)?;
+                return only_share(name, params);
             }
-            let known = subak_schemes::flowtune::ON_HOSTS;
-            if let Some(key) = params.keys().find(|key| name == "flowtune" && !known.contains(&key.as_str())) {
-                let hint = format!("leave it away on a testbed, or take one of: {}", known.join(", "));
-                return Err(InputError::new(format!("params.{key}"), "the allocator's daemon does not have it", hint));
+            OnHosts::Allocator => {
+                let known = subak_schemes::flowtune::ON_HOSTS;
+                if let Some(key) = params.keys().find(|key| !known.contains(&key.as_str())) {
+                    let hint = format!("leave it away on a testbed, or take one of: {}", known.join(", "));
+                    let what = "the allocator's daemon does not have it";
+                    return Err(InputError::new(format!("params.{key}"), what, hint));
+                }
+                return only_share(name, params);
             }
-            return only_share(name, params);
         }
         match params.iter().find(|(key, value)| !(name == "cubic" && *key == "queue" && *value == "fifo")) {
             None if name == "cubic" && params.is_empty() => {
