@@ -8,8 +8,8 @@ use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Packet, PacketId, Param, Params, Pop, Port, Queue, Recovery,
-    Rules, Scheme, SchemeKind, Settles, Slab, Source,
+    Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, OnHosts, Packet, PacketId, Param, Params, Pop, Port, Queue,
+    Recovery, Rules, Scheme, SchemeKind, Settles, Slab, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -102,6 +102,8 @@ impl Named for Cubic {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        on_hosts: OnHosts::Kernel,
+        ..Info::DEFAULT
     };
 }
 

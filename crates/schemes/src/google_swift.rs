@@ -110,6 +110,7 @@ impl Named for GoogleSwift {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 

@@ -171,6 +171,7 @@ impl Named for Hpcc {
             Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 

@@ -7,6 +7,7 @@
 #[macro_use]
 mod macros;
 
+mod any;
 pub mod foreign;
 pub mod hosts;
 mod lossless;
@@ -17,7 +18,8 @@ pub mod registry;
 pub mod soze;
 mod tcp;
 
-pub use registry::{Chosen, Visitor, with_scheme};
+pub use any::AnyScheme;
+pub use registry::{Chosen, Visitor, scheme, with_scheme};
 
 schemes! {
     dctcp::Dctcp,

@@ -58,6 +58,7 @@ impl Rule for Naive {
         weights: true,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
         settles: Settles { within: 0.02, rtts: 100.0 },
+        ..Info::DEFAULT
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;

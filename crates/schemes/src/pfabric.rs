@@ -88,6 +88,7 @@ impl Named for PFabric {
             Param::number("patience", 5.0, AMOUNT, "timeouts in a row before a sender only probes"),
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 

@@ -127,6 +127,7 @@ impl Named for Rcp {
         weights: false,
         params: Rcp::PARAMS,
         settles: Settles { within: 0.15, rtts: 300.0 },
+        ..Info::DEFAULT
     };
 }
 

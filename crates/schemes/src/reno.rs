@@ -6,8 +6,8 @@
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Loss, Named, Packet, Params, Port, Recovery, Rules, Scheme, SchemeKind, Settles,
-    Source,
+    Ack, FlowInfo, Goal, Info, Io, Loss, Named, OnHosts, Packet, Params, Port, Recovery, Rules, Scheme, SchemeKind,
+    Settles, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -35,6 +35,8 @@ impl Named for Reno {
         weights: false,
         params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN, tcp::TIMEOUT, tcp::PROBE],
         settles: Settles::NEVER,
+        on_hosts: OnHosts::Kernel,
+        ..Info::DEFAULT
     };
 }
 

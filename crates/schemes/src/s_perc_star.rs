@@ -17,7 +17,7 @@
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums};
 use crate::s_perc::{COMPACT, MaxE, PercArithmetic, SPercFields};
 use subak_core::InputError;
-use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
+use subak_core::scheme::{Bound, Goal, Info, OnHosts, Params, SchemeKind, Settles, Visit};
 
 /// The scheme s-PERC*.
 pub type SPercStar = Perc<Robust>;
@@ -88,6 +88,8 @@ impl Rule for Robust {
             perc::DEMAND,
         ],
         settles: Settles { within: 0.02, rtts: 60.0 },
+        bound: Bound::SixW2,
+        on_hosts: OnHosts::Control,
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = true;

@@ -103,6 +103,7 @@ impl Named for Wrr {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 

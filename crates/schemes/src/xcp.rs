@@ -123,6 +123,7 @@ impl Named for Xcp {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 

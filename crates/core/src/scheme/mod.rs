@@ -19,7 +19,8 @@ pub use circumstances::Circumstances;
 pub use doubts::{Around, Doubt, LeastShare};
 pub use follows::Follows;
 pub use info::{
-    Doubtful, FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles, Utilities,
+    Bound, Doubtful, FlowInfo, Goal, InRounds, Info, OnHosts, Param, Params, PathInfo, Port, Preset, SchemeKind,
+    Settles, Utilities,
 };
 pub use io::{Effect, Io, To, UpdateRecord};
 pub use lossless::{Lossless, Threshold};

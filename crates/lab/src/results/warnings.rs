@@ -190,7 +190,11 @@ fn does_not_recover(scenario: &Scenario, choice: &SchemeChoice) -> bool {
         Injected::Restart { machine: Machine::Hop(_) | Machine::Node(_), .. } => true,
         Injected::Capacity { .. } | Injected::Restart { .. } => false,
     };
-    let recovers = || choice.backend().map_or(true, |(backend, _)| backend.recovers(&choice.name, &choice.params));
+    let recovers = || {
+        choice
+            .backend()
+            .map_or(true, |(backend, _)| backend.rules(&choice.name, &choice.params).unwrap_or_default().recovers)
+    };
     scenario.faults.iter().any(hurts) && !recovers()
 }
 
@@ -378,7 +382,9 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
 
 /// Whether the scheme requires lossless switches.
 fn is_lossless(choice: &SchemeChoice) -> bool {
-    choice.backend().is_ok_and(|(backend, _)| backend.is_lossless(&choice.name, &choice.params))
+    choice.backend().is_ok_and(|(backend, _)| {
+        backend.rules(&choice.name, &choice.params).is_ok_and(|rules| rules.lossless.is_some())
+    })
 }
 
 /// Fraction of a controller link used by messages; above it, a warning is issued. Pacing limits messages to half

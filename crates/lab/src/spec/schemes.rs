@@ -97,7 +97,7 @@ fn scheme(value: &Value, of_spec: Option<&Value>, sources: &Sources) -> Result<V
     let choice = |index| {
         let choice = sweep::choose(&axes, index);
         let params = sweep::fix(&bare, &axes, &choice);
-        backend.data_share(&name, &params).map_err(|e| in_half(e, &info))?;
+        backend.rules(&name, &params).map_err(|e| in_half(e, &info))?;
         let base = (!axes.is_empty()).then(|| label.clone());
         let mut label = label.clone();
         for (axis, &k) in axes.iter().zip(&choice) {

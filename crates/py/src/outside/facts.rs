@@ -49,6 +49,7 @@ pub fn info(said: &Bound<'_, PyDict>, name: Option<&str>) -> PyResult<Result<Inf
         goal: goal(&get::<String>(said, "goal")?),
         params: params.leak(),
         settles: settles.map_or(Settles::NEVER, |(within, rtts)| Settles { within, rtts }),
+        ..Info::DEFAULT
     }))
 }
 

@@ -182,6 +182,7 @@ impl Named for Dcqcn {
             Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 

@@ -58,6 +58,7 @@ impl LibraryDefinition {
             weights: true,
             params: params(table)?.leak(),
             settles: Settles::NEVER,
+            ..Info::DEFAULT
         };
         facts(table, &[], &info)?;
         Ok(LibraryDefinition { copied, info })

@@ -11,11 +11,9 @@ use crate::s_perc_star::{Numbered, Robust, SPercStar};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
-use subak_core::scheme::{Ack, Effect, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
+use subak_core::scheme::{Ack, Effect, FlowInfo, Io, Named, OnHosts, Params, PathInfo, Scheme, Source};
 use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
-/// PERC schemes that hosts support.
-pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
 /// Range of weights on hosts. Below it, rates per unit of weight overflow; above it, the sum of weights at a link.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
 /// Largest tables in the kernel, KB.
@@ -46,7 +44,7 @@ enum Member {
 
 /// Refuses schemes and parameters that hosts do not support.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError> {
-    if !SCHEMES.contains(&scheme) {
+    if !registry::find(scheme).is_ok_and(|info| info.on_hosts == OnHosts::Control) {
         let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
         return Err(InputError::new("scheme", what, "take s-perc or s-perc-star"));
     }

@@ -41,7 +41,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     let (kind, info) = scheme.backend()?;
     let both_ways = scenario.workload.runs_both_ways(&flows);
     let params = scenario.circumstances(both_ways).complete(&info, &scheme.params);
-    let data_share = kind.data_share(&scheme.name, &params)?;
+    let data_share = kind.rules(&scheme.name, &params)?.share();
     // Recorded packets must be in time order, and a flow's end may start other flows at once: both require a
     // single thread.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());

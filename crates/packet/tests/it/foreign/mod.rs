@@ -34,6 +34,7 @@ impl<F: Fn(Faults) -> Arc<dyn Makes> + Send + Sync> Definition for Made<F> {
             weights: false,
             params: &[],
             settles: Settles::NEVER,
+            ..Info::DEFAULT
         }
     }
     fn identity(&self) -> &str {
