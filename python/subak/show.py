@@ -412,7 +412,7 @@ def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
 
 
 def needs(one: Mapping[str, Any]) -> str:
-    """What a scheme requires of a spec, as text: a controller, lossless switches, no loss."""
+    """Requirements of a scheme on a spec, as text: a controller, lossless switches, no loss."""
     wants = {"controller": "a controller", "lossless": "lossless switches"}
     told = [words for key, words in wants.items() if one[key]]
     return ", ".join(told if one["recovers"] is not False else [*told, "no loss, no link down"])

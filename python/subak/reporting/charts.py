@@ -62,7 +62,7 @@ class Chart:
     """Whether a value is constant until the next one."""
     spans: Sequence[Span] = ()
     choice: str = ""
-    """What distinguishes the chart from others of its title, such as a class of flow sizes."""
+    """Distinction of the chart from others of its title, such as a class of flow sizes."""
 
     def line(self, series: Series) -> list[tuple[float, float]]:
         """The drawable points of a series; for a step function, with its corners."""

@@ -146,7 +146,7 @@ class Experiment:
     """Crates that compute the values, if the kind does not determine them."""
     open: tuple[Open, ...] = ()
     instead: str = ""
-    """What is run in place of the system that the paper names, such as exact fluid rates; empty if that system is
+    """System that is run in place of the one that the paper names, such as exact fluid rates; empty if that system is
     run."""
     unasked: tuple[str, ...] = ()
     """Parts of the paper's claim that no check covers."""

@@ -75,7 +75,8 @@ pub struct Sender {
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
-    /// Time at which `base` last advanced, or at which a segment was last sent with nothing else in flight, ns.
+    /// Time at which `base` last advanced or was retransmitted before an RTO, or at which a segment was last sent with nothing
+    /// else in flight, ns.
     last_progress_ns: Ns,
     /// Time of the latest ACK, or of the latest transmission with nothing else in flight, ns.
     last_news_ns: Ns,
@@ -148,6 +149,11 @@ impl Sender {
     pub fn sent(&mut self, next: Next, now_ns: Ns) {
         if self.in_flight_bytes == 0 {
             (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
+        }
+        // The ACK of a fast retransmission takes an RTT more, for which the RTO may have no time left: as in Linux and ns-2,
+        // it restarts.
+        if next.again && next.segment == self.base && self.backoff == 0 {
+            self.last_progress_ns = now_ns;
         }
         let transmission = self.transmissions;
         self.transmissions += 1;

@@ -21,7 +21,7 @@ SUMS = ("add", "sub", "mul", "bitand", "bitor", "xor", "satadd", "satsub", "div"
 
 @dataclass(frozen=True)
 class Ref:
-    """What a name or a member expression stands for: a field, a structure, a variable or a constant."""
+    """Meaning of a name or a member expression: a field, a structure, a variable or a constant."""
 
     type: Type
     path: str | None = None
@@ -431,7 +431,7 @@ class Scope:
         return replace(ref, type=of, weak=True, reads=ref.reads | frozenset(self.looked(ref)))
 
     def target(self, node: Node) -> Ref:
-        """What an assignment writes: a field, a structure or a variable; raises an error for other expressions."""
+        """Target of an assignment: a field, a structure or a variable; raises an error for other expressions."""
         if node.data == "slice":
             self.bounds(node)
             return self.target(node.children[0])  # type: ignore[arg-type]

@@ -1,0 +1,229 @@
+"""Every parameter of every scheme changes the results of some run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import subak
+from subak import _subak
+
+SCHEMES = {scheme["name"]: scheme for scheme in _subak.schemes() if scheme["params"]}
+
+CHECKED = {
+    ("soze", "dt"): "a bound that params.p is checked against",
+    ("flowtune", "alpha"): "must be the policy's",
+    ("rcp-star", "alpha"): "must be the policy's",
+    ("dgd", "alpha"): "must be the policy's",
+}
+"""Parameters that change no result, with the reason."""
+
+
+def _star(hosts: int, keys: str, workload: str, rest: str) -> str:
+    return f'network = {{kind = "star", hosts = {hosts}, {keys}}}\nworkload = {{{workload}}}\n{rest}\n'
+
+
+def _pairs(keys: str, flows: str, rest: str) -> str:
+    listed = f'kind = "steps", flows = [{flows}]'
+    return f'network = {{kind = "dumbbell", {keys}}}\nworkload = {{{listed}}}\n{rest}\n'
+
+
+def _lost(probability: float, *kinds: str) -> str:
+    return f'{{kind = "loss", probability = {probability}, kinds = {json.dumps(kinds)}}}'
+
+
+FAST, SLOW = 'rate = "10Gbps", link_delay = "2us", buffer = "60KB"', 'host_rate = "1Gbps", bottleneck_rate = "500Mbps"'
+WEB, TAIL = 'kind = "poisson", sizes = "web-search", load = 0.7', 'run = {duration = "4ms", drain = "20ms"}'
+STEPS = (
+    '{src = "h0", dst = "h4", weight = 2, weights = [["1500us", 1]]}, {src = "h1", dst = "h5", start = "300us", size = "400KB"}, '
+    '{src = "h2", dst = "h6", start = "1ms", demand = "300Mbps"}, {src = "h3", dst = "h7", start = "1ms", stop = "2ms"}, '
+    '{src = "h5", dst = "h1"}, {src = "h6", dst = "h2", start = "2500us", size = "3KB"}'
+)
+LONG = '{src = "h0", dst = "h3", size = "3MB"}, {src = "h1", dst = "h4", start = "20ms", size = "3MB"}'
+CHAIN = 'nodes = [{id = "n0", kind = "host"}, %s, {id = "n11", kind = "host"}], links = [%s]' % (
+    ", ".join(f'{{id = "n{k}", kind = "switch"}}' for k in range(1, 11)),
+    ", ".join(
+        f'{{source = "n{k}", target = "n{k + 1}", capacity = "{10 + k % 2 * 0.5}Gbps", delay = "1us", both = true}}'
+        for k in range(11)
+    ),
+)
+OUTAGE = '{kind = "down", link = "h1->switch0", down = "1200us", up = "1400us"}'
+PLACES = {
+    "short": (_star(8, FAST, WEB, f"fault = [{_lost(0.01, 'data', 'ack')}]\n{TAIL}"), "h7"),
+    "steps": (
+        _pairs(
+            'pairs = 4, host_rate = "10Gbps", bottleneck_rate = "5Gbps", link_delay = "5us"',
+            STEPS,
+            f'fault = [{_lost(0.05, "ctl")}, {OUTAGE}]\nrun = {{duration = "5ms", drain = "20ms"}}',
+        ),
+        "h7",
+    ),
+    "incast": (
+        _star(
+            40,
+            'rate = "10Gbps", link_delay = "1us", buffer = "20KB"',
+            'kind = "incast", senders = 38, size = "600KB"',
+            'run = {duration = "1ms", drain = "100ms"}',
+        ),
+        "h39",
+    ),
+    "paths": (
+        'network = {kind = "leaf-spine", leaves = 3, spines = 2, hosts_per_leaf = 3, host_rate = "10Gbps", spine_rate = "10Gbps"CONTROLLER}\n'
+        'workload = {kind = "permutation", subflows = 2}\nrun = {duration = "3ms"}\n',
+        "controller",
+    ),
+    "long": (
+        _pairs(
+            f'pairs = 2, {SLOW}, link_delay = "2ms", buffer = "100KB"'.replace("pairs = 2", "pairs = 3"),
+            LONG,
+            'run = {duration = "500ms", drain = "2s"}',
+        ),
+        "h5",
+    ),
+    "churn": (
+        'network = {kind = "leaf-spine", leaves = 3, spines = 1, hosts_per_leaf = 4, host_rate = "10Gbps", spine_rate = "20Gbps"CONTROLLER}\n'
+        'workload = {kind = "poisson", sizes = "enterprise", load = 0.6}\nrun = {duration = "2ms", drain = "20ms"}\n',
+        "controller",
+    ),
+    "outage": (
+        _pairs(
+            'pairs = 4, host_rate = "10Gbps", bottleneck_rate = "5Gbps", link_delay = "5us"',
+            STEPS.replace('stop = "2ms"', 'size = "2MB"'),
+            f'fault = [{_lost(0.05, "data")}, {OUTAGE.replace("1400us", "30ms")}]\nrun = {{duration = "5ms", drain = "200ms"}}',
+        ),
+        "h7",
+    ),
+    "acks": (
+        _star(8, FAST, WEB.replace("web-search", "enterprise"), f"fault = [{_lost(0.4, 'data', 'ack')}]\n{TAIL}"),
+        "h7",
+    ),
+    "weights": (_star(8, FAST, WEB.replace("web-search", "enterprise") + ", weights = {uniform = [1, 4]}", TAIL), "h7"),
+    "control": (_star(8, FAST, WEB, f"fault = [{_lost(0.5, 'ctl')}]\n{TAIL}"), "h7"),
+    "no control": (_star(8, FAST, WEB, f"fault = [{_lost(0.02, 'data')}, {_lost(1.0, 'ctl')}]\n{TAIL}"), "h7"),
+    "losses": (
+        _pairs(
+            f'pairs = 3, {SLOW}, link_delay = "2ms", buffer = "100KB"',
+            LONG.replace("3MB", "10MB"),
+            f'fault = [{_lost(0.002, "data")}]\nrun = {{duration = "500ms", drain = "2s"}}',
+        ),
+        "h5",
+    ),
+    "chain": (
+        f'network = {{{CHAIN}}}\nworkload = {{kind = "steps", flows = [{{src = "n0", dst = "n11"}}, '
+        '{src = "n0", dst = "n11", start = "100us", size = "300KB"}, {src = "n11", dst = "n0"}]}\nrun = {duration = "1ms"}\n',
+        "n0",
+    ),
+}
+"""Networks and workloads in the order in which they are tried, and the host of a controller."""
+
+PFC: dict[str, Any] = {"pfc": "static", "pfc_threshold": 20000, "initial_window": 40}
+SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
+    ("cubic", "target"): ("short", {"codel_interval": 1e-4}, 2e-5),
+    ("cubic", "codel_interval"): ("short", {"target": 2e-5}, 1e-4),
+    ("cubic", "fast_convergence"): ("losses", {"reno_friendly": False}, False),
+    ("dctcp", "pfc_alpha"): ("incast", {"pfc": "dynamic"}, 0.01),
+    ("dctcp", "pfc_reserve"): ("incast", {"pfc": "dynamic", "pfc_alpha": 0.01}, 4096),
+    ("dctcp", "pfc_threshold"): ("incast", {**PFC, "pfc_threshold": 40000}, 20000),
+    ("dctcp", "pfc_resume"): ("incast", PFC, 10000),
+    ("dctcp", "pfc_buffer"): ("incast", {"pfc": "dynamic"}, 8000000),
+    ("dctcp", "pfc_headroom"): ("incast", PFC, 3000),
+    ("hpcc", "pfc_threshold"): ("incast", {"pfc": "static"}, 3100),
+    ("hpcc", "pfc_buffer"): ("incast", {"pfc": "dynamic", "pfc_alpha": 0.001}, 8000000),
+    ("dcqcn", "pfc_threshold"): ("incast", {"pfc": "static"}, 20000),
+    ("dcqcn", "pfc_buffer"): ("incast", {}, 8000000),
+    ("dcqcn", "counter"): ("steps", {}, 1e5),
+    ("dcqcn", "hai"): ("steps", {"timer": 5e-6, "counter": 1e4, "fast": 1}, 0.05),
+    ("timely", "pfc_threshold"): ("incast", {"pfc": "static"}, 20000),
+    ("timely", "pfc_buffer"): ("incast", {}, 8000000),
+    ("timely", "t_high"): ("steps", {"t_low": 1e-5}, 3e-5),
+    ("timely", "hai"): ("steps", {"t_low": 5e-6, "t_high": 1e-3}, 20),
+    ("timely", "hai_after"): ("steps", {"t_low": 5e-6, "t_high": 1e-3}, 2),
+    ("google-swift", "min_cwnd"): ("incast", {"base_target": 5e-6, "fs_range": 0}, 0.5),
+    ("google-swift", "max_cwnd"): ("steps", {}, 2),
+    ("google-swift", "retx_reset"): ("outage", {}, 1),
+    ("s-perc", "compact"): ("chain", {}, True),
+    ("s-perc-star", "compact"): ("chain", {}, True),
+    ("s-perc-star", "short"): ("steps", {}, 500_000),
+    ("flowtune", "passes"): ("churn", {}, 3),
+    ("flowtune", "control_rto_max"): ("control", {}, 1e-3),
+    ("numfabric", "least_weight"): ("steps", {}, 0.1),
+    ("xwi-s-perc", "least_weight"): ("steps", {}, 0.1),
+    ("xwi-soze", "least_weight"): ("steps", {}, 0.3),
+    ("soze", "beta_gbps"): ("steps", {"alpha_gbps": 10}, 1),
+    **{(name, "tie"): ("chain", {}, 0.1) for name in ("charny", "n-perc", "s-perc", "s-perc-star", "xwi-s-perc")},
+}
+"""Parameters that act in a place and under other parameters that none of the first five places has, with a value."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of one scheme."""
+
+    scheme: str
+    place: str
+    params: str
+
+    def text(self) -> str:
+        of = SCHEMES[self.scheme]
+        body, at = PLACES[self.place]
+        if "no weights" in of["policies"]:
+            body = body.replace("weight = 2, ", "").replace('weights = [["1500us", 1]]', "connections = 1")
+        body = body.replace("CONTROLLER", ', controller_rate = "10Gbps"' if of["controller"] else "")
+        maximin = of["policies"] == "any" or of["policies"].startswith("max-min")
+        policy = '{kind = "max-min"}' if maximin else '{kind = "alpha-fair", alpha = 1}'
+        controller = f'controller = {{at = "{at}"}}\n' if of["controller"] else ""
+        scheme = f'{{name = "{self.scheme}", params = {self.params}}}'
+        return f"schema = 1\nscheme = [{scheme}]\npolicy = {policy}\n{controller}{body}"
+
+
+@cache
+def _outcome(run: Run) -> str:
+    """Hash of the results of ``run``."""
+    with TemporaryDirectory() as folder:
+        results = subak.run(tomllib.loads(run.text()), out=f"{folder}/out")
+        tables = [results.table(kind).to_pandas().to_csv() for kind in ("flow", "link")]
+    return hashlib.sha256("".join(tables).encode()).hexdigest()
+
+
+def _changes(scheme: str, place: str, name: str, beside: dict[str, Any], value: Any) -> bool:
+    try:
+        return _outcome(Run(scheme, place, _table(beside))) != _outcome(
+            Run(scheme, place, _table({**beside, name: value}))
+        )
+    except subak.InputError as error:
+        assert name in str(error), error
+        return False
+
+
+def _table(params: dict[str, Any]) -> str:
+    return "{" + ", ".join(f"{name} = {json.dumps(value)}" for name, value in params.items()) + "}"
+
+
+def _others(param: dict[str, Any]) -> list[Any]:
+    """Values other than the default."""
+    default = param["default"]
+    if isinstance(default, bool):
+        return [not default]
+    if isinstance(default, str):
+        return [word for word in param["choices"] if word != default]
+    return [value for value in (2 * default, default / 2, 10 * default, default + 1) if value != default]
+
+
+def _acts(scheme: str, param: dict[str, Any]) -> bool:
+    name = param["name"]
+    if (scheme, name) in SPECIAL:
+        place, beside, value = SPECIAL[scheme, name]
+        return _changes(scheme, place, name, beside, value)
+    return any(_changes(scheme, place, name, {}, value) for place in PLACES for value in _others(param))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_parameter_acts(scheme: str) -> None:
+    still = {(scheme, p["name"]) for p in SCHEMES[scheme]["params"] if not _acts(scheme, p)}
+    assert still == {key for key in CHECKED if key[0] == scheme}
