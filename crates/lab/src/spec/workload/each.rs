@@ -86,6 +86,10 @@ impl Each {
         if transfers.iter().all(|t| t.connections == 1) {
             return Ok(transfers);
         }
+        if transfers.iter().any(|t| t.needed.is_some_and(|needed| needed as usize != t.after.len())) {
+            let what = "a flow starts after some of the flows that it waits for, which cannot be split into connections";
+            return Err(InputError::new("workload.connections", what, "leave it away"));
+        }
         let over = |&t: &FlowId| transfers[t].connections;
         let waits = transfers.iter().map(|t| t.connections * t.after.iter().map(over).sum::<usize>()).sum::<usize>();
         if waits > MOST_WAITS {
@@ -130,6 +134,7 @@ fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
             let mut flow = transfer.clone();
             flow.id = transfer.id.as_ref().map(|id| if k == 0 { id.clone() } else { format!("{id}#{k}") });
             flow.after.clone_from(&after);
+            flow.needed = None;
             flow.connections = 1;
             flow.extra.size_bytes = size_bytes;
             flow.plan.size_bytes = size_bytes;

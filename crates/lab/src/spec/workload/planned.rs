@@ -18,6 +18,8 @@ pub struct Planned {
     /// Flows that must finish before this flow starts; `plan.start_ns` is then the delay after the last of them
     /// finishes.
     pub after: Vec<FlowId>,
+    /// Number of flows in `after` whose ends suffice; `None`: all of them.
+    pub needed: Option<u32>,
     /// Additional delay after the end of each flow in `after`, ns, for computations in between; empty: no delays.
     pub delays_ns: Vec<Ns>,
     /// Earliest start time, ns, even if all flows in `after` have finished.

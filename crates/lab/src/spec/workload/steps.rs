@@ -464,6 +464,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
             dst,
             extra: step.extra(),
             after,
+            needed: None,
             delays_ns: Vec::new(),
             earliest_ns: 0,
             weights,

@@ -5,8 +5,9 @@
 //! - `hpcc`: the number of flows, then one line per flow: source, destination, priority, port, bytes, seconds.
 //!   ConWeave's files have no port. HPCC's generator starts at 2 s.
 //! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
-//!   `trigger T` if the flow starts after others, and `send_done_trigger T` if others start after it. A connection of
-//!   size 0 is endless.
+//!   `trigger T` in place of `start` if the flow starts after others, and `send_done_trigger T` if others start after it. A
+//!   connection of size 0 is endless. A trigger that is `oneshot` fires at the first end, `multishot` at each end for one
+//!   more connection, and a `barrier` at the last.
 //!
 //! Hosts are given by name, or by number in the order of the network's hosts. Where the network's own names are
 //! numbers, as in HPCC's topologies, a number is a name.
@@ -18,7 +19,7 @@ use crate::spec::topology::Topology;
 use bytes::Bytes;
 use parquet::file::metadata::KeyValue;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::document::{nearest, unknown_word};
@@ -117,6 +118,8 @@ struct Traced {
     weight: f64,
     /// Flows that must finish before this flow starts.
     after: Vec<FlowId>,
+    /// Number of flows in `after` that suffice; `None`: all.
+    needed: Option<u32>,
 }
 
 /// Errors of a file's rows: each error once, with the number of rows that have it.
@@ -312,6 +315,7 @@ fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError
             start_ns: wrong.keep(start_ns).unwrap_or_default(),
             weight: wrong.keep(number.and_then(|number| weight(line, number))).unwrap_or(1.0),
             after: Vec::new(),
+            needed: None,
         });
         if flows.len() > MOST_FLOWS {
             return Err(too_many());
@@ -438,6 +442,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
             start_ns: ns_from_json(&quantity(start)).map_err(|e| at_line(line, &e.what, shape))?,
             weight: 1.0,
             after: Vec::new(),
+            needed: None,
         });
     }
     if flows.len() < count {
@@ -471,8 +476,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     // `fires`: flows whose end fires each trigger; `waits`: trigger that each flow waits for.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
     let mut announced = None;
-    // `counts`: how often a trigger has to be fired by its own line, `trigger id ID barrier count COUNT`.
-    let (mut triggers, mut listed, mut counts) = (None, 0_usize, Vec::new());
+    let (mut announced_triggers, mut triggers) = (None, Triggers::default());
     for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = k as u64 + 1;
         let row = row.split('#').next().unwrap_or_default().trim();
@@ -484,14 +488,11 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
                     continue;
                 }
                 Some(&"Triggers") => {
-                    triggers = words.get(1).and_then(|count| count.parse::<usize>().ok());
+                    announced_triggers = words.get(1).and_then(|count| count.parse::<usize>().ok());
                     continue;
                 }
                 Some(&"trigger") => {
-                    listed += 1;
-                    if let [_, "id", id, "barrier", "count", count] = words[..] {
-                        counts.extend(id.parse::<u64>().ok().zip(count.parse::<u64>().ok()));
-                    }
+                    triggers.add(line, &words[1..])?;
                     continue;
                 }
                 Some(&"Failures") if words.get(1).is_some_and(|count| *count != "0") => {
@@ -528,7 +529,11 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
         }
         waits.push(value.get("trigger").copied());
         let start_ns = match (value.get("start"), value.get("trigger")) {
-            (Some(ps), _) => ps / 1000,
+            (Some(_), Some(_)) => {
+                let hint = "leave one of them away; htsim refuses both, or drops the start";
+                return Err(at_line(line, "the connection has a start and a trigger", hint));
+            }
+            (Some(ps), None) => ps / 1000,
             (None, Some(_)) => 0,
             (None, None) => return Err(at_line(line, "there is no start", "give start and picoseconds, or a trigger")),
         };
@@ -543,6 +548,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
             start_ns,
             weight: 1.0,
             after: Vec::new(),
+            needed: None,
         });
         if flows.len() > MOST_FLOWS {
             return Err(too_many());
@@ -551,22 +557,14 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     if let Some(count) = announced.filter(|count| *count != flows.len()) {
         notes.push(format!("{count} connections are announced, and {} follow: all that follow are read", flows.len()));
     }
-    if let Some(count) = triggers.filter(|count| *count != listed) {
+    if let Some(count) = announced_triggers.filter(|count| *count != triggers.0.len()) {
+        let listed = triggers.0.len();
         notes.push(format!("{count} triggers are announced, and {listed} follow: those of the connections are used"));
     }
     let firing = |trigger: &u64| fires.get(trigger).map_or(0, Vec::len);
-    let mut other = counts.into_iter().filter(|(trigger, count)| firing(trigger) as u64 != *count);
-    if let Some((trigger, count)) = other.next() {
-        let firing = firing(&trigger);
-        let more = match other.count() {
-            0 => String::new(),
-            n => format!("; more such triggers: {n}"),
-        };
-        notes.push(format!(
-            "trigger {trigger} counts {count} connections, and {firing} fire it: it waits for these{more}"
-        ));
-    }
+    notes.extend(triggers.notes(&waits.iter().flatten().copied().collect::<Vec<_>>(), firing));
     let endless: Vec<bool> = flows.iter().map(|flow| flow.size_bytes.is_none()).collect();
+    let mut started: HashMap<u64, u32> = HashMap::new();
     for (flow, trigger) in flows.iter_mut().zip(waits) {
         let Some(trigger) = trigger else { continue };
         flow.after = fires.get(&trigger).cloned().ok_or_else(|| {
@@ -580,8 +578,121 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
             let what = format!("trigger {trigger} is fired by a connection of size 0, which has no end");
             return Err(at_line(flow.line, &what, "give that connection a size"));
         }
+        let before = started.entry(trigger).or_default();
+        flow.needed = match triggers.0.get(&trigger) {
+            Some(TriggerKind::OneShot) => Some(1),
+            Some(TriggerKind::MultiShot) => Some(*before + 1),
+            Some(TriggerKind::Barrier(_)) | None => None,
+        };
+        *before += 1;
     }
     Ok(flows)
+}
+
+/// When a trigger of htsim starts the connections that wait for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum TriggerKind {
+    /// All of them at the first end of a connection that fires it.
+    OneShot,
+    /// One of them at each end of a connection that fires it, in the order of the file.
+    MultiShot,
+    /// All of them once it has been fired this often.
+    Barrier(Option<u64>),
+}
+
+/// The triggers that have a line of their own.
+#[derive(Debug, Default)]
+struct Triggers(BTreeMap<u64, TriggerKind>);
+
+impl Triggers {
+    /// Reads a line `trigger id ID oneshot`, `multishot` or `barrier count COUNT`, without its first word.
+    fn add(&mut self, line: u64, words: &[&str]) -> Result<(), InputError> {
+        const SHAPE: &str = "a trigger is: trigger id ID, then oneshot, multishot, or barrier count COUNT";
+        let (mut id, mut kind, mut count) = (None, None, None);
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let twice = match word {
+                "id" => id.replace(words.next().and_then(|number| number.parse::<u64>().ok())).is_some(),
+                "count" => count.replace(words.next().and_then(|number| number.parse::<u64>().ok())).is_some(),
+                "oneshot" => kind.replace(TriggerKind::OneShot).is_some(),
+                "multishot" => kind.replace(TriggerKind::MultiShot).is_some(),
+                "barrier" => kind.replace(TriggerKind::Barrier(None)).is_some(),
+                other => {
+                    let known = ["id", "count", "oneshot", "multishot", "barrier"];
+                    let what = unknown_word(other, "word of a trigger", &known);
+                    return Err(at_line(line, &what.what, &what.hint));
+                }
+            };
+            if twice {
+                return Err(at_line(line, "the trigger has two ids, kinds or counts", SHAPE));
+            }
+        }
+        let id = id.flatten().ok_or_else(|| at_line(line, "the trigger has no id", SHAPE))?;
+        let kind = match (kind, count) {
+            (None, _) => return Err(at_line(line, "the trigger has no kind", SHAPE)),
+            (Some(TriggerKind::Barrier(_)), count) => TriggerKind::Barrier(count.flatten()),
+            (Some(_), Some(_)) => return Err(at_line(line, "only a barrier has a count", SHAPE)),
+            (Some(kind), None) => kind,
+        };
+        if self.0.insert(id, kind).is_some() {
+            let what = format!("trigger {id} is there twice");
+            return Err(at_line(line, &what, "give every trigger one line"));
+        }
+        Ok(())
+    }
+
+    /// Notes on triggers whose firing may surprise. `waits`: trigger of each connection that waits for one; `firing`:
+    /// number of connections that fire a trigger.
+    fn notes(&self, waits: &[u64], firing: impl Fn(&u64) -> usize) -> Vec<String> {
+        let mut notes = Vec::new();
+        let counts = |(&id, &kind): (&u64, &TriggerKind)| match kind {
+            TriggerKind::Barrier(Some(count)) if count != firing(&id) as u64 => Some(format!(
+                "trigger {id} counts {count} connections, and {} fire it: it waits for these",
+                firing(&id)
+            )),
+            _ => None,
+        };
+        notes.extend(first_of(self.0.iter().filter_map(counts)));
+        let early = |(&id, &kind): (&u64, &TriggerKind)| {
+            (kind == TriggerKind::OneShot && firing(&id) > 1).then(|| {
+                format!(
+                    "trigger {id} is a oneshot, and {} connections fire it: it fires when the first of them ends",
+                    firing(&id)
+                )
+            })
+        };
+        notes.extend(first_of(self.0.iter().filter_map(early)));
+        let never = |(&id, &kind): (&u64, &TriggerKind)| {
+            let waiting = waits.iter().filter(|&&trigger| trigger == id).count();
+            (kind == TriggerKind::MultiShot && waiting > firing(&id)).then(|| {
+                format!(
+                    "trigger {id} is a multishot, which starts one connection each time it is fired: {} fire it and {waiting} \
+                     wait for it, so that {} never start",
+                    firing(&id),
+                    waiting - firing(&id)
+                )
+            })
+        };
+        notes.extend(first_of(self.0.iter().filter_map(never)));
+        let unknown: BTreeSet<u64> = waits.iter().copied().filter(|trigger| !self.0.contains_key(trigger)).collect();
+        let unknown = unknown.iter().map(|id| {
+            format!(
+                "trigger {id} has no line that says its kind: it waits for all {} connections that fire it",
+                firing(id)
+            )
+        });
+        notes.extend(first_of(unknown));
+        notes
+    }
+}
+
+/// The first of the notes, with the number of the others.
+fn first_of(mut notes: impl Iterator<Item = String>) -> Option<String> {
+    let first = notes.next()?;
+    Some(match notes.count() {
+        0 => first,
+        n => format!("{first}; more such triggers: {n}"),
+    })
 }
 
 /// Keywords of a connection, each followed by a number.
@@ -652,9 +763,10 @@ fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError>
         let (src, dst) = ends(flow, topology)?;
         let carried = builder.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
         let made = if carried { builder.flows.last_mut() } else { builder.stranded.last_mut() };
-        if let Some(Planned { id, after, plan, .. }) = made {
+        if let Some(Planned { id, after, needed, plan, .. }) = made {
             id.clone_from(&flow.id);
             after.clone_from(&flow.after);
+            *needed = flow.needed;
             plan.weight = flow.weight;
         }
     }
