@@ -294,7 +294,7 @@ def network_of(network: _subak.Network) -> dict[str, Any]:
     nodes = [{"id": name, "kind": "host" if name in hosts else "switch"} for name in network.nodes]
     links = []
     for row in rows:
-        link = {"source": row["from"], "target": row["to"]}
+        link = {"id": row["id"], "source": row["from"], "target": row["to"]}
         link |= {"capacity": row["capacity_bps"], "delay": row["delay_ns"] / 1e9}
         links.append(link | ({} if row["buffer_bytes"] is None else {"buffer": row["buffer_bytes"]}))
     return {"directed": True, "multigraph": True, "nodes": nodes, "links": links}

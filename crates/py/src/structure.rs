@@ -6,7 +6,7 @@ use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array};
 use pyo3::prelude::*;
 use std::sync::Arc;
-use subak_core::{IdVec, InputError, LinkId};
+use subak_core::{IdVec, InputError, Link, LinkId};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{self as solve, Degree};
 
@@ -99,16 +99,21 @@ impl PyStructure {
     /// One row per link: ``id``, ``capacity_bps``, ``removed_in`` (iteration, from 1, in which WF^k removes the
     /// link), ``freeze_iteration`` (first iteration in which the link has the lowest rate among links that share a
     /// flow with it), ``level_bps`` (the rate of its flows per unit of weight). The last three are null for links
-    /// that are no bottleneck.
+    /// that are no bottleneck. Links of capacity 0 come last.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        let links = self.case.network.links();
+        let network = &self.case.network;
+        let links: Vec<&Link> = network.links().iter().chain(network.down()).collect();
+        let down = || network.down().map(|_| None::<usize>);
         Table::new(vec![
             ("id", Arc::new(StringArray::from_iter_values(links.iter().map(|l| l.id.as_str()))) as ArrayRef),
             ("capacity_bps", Arc::new(Float64Array::from_iter_values(links.iter().map(|l| l.capacity_bps)))),
-            ("removed_in", iterations(self.removed().into_iter())),
-            ("freeze_iteration", iterations(self.freeze_iterations.iter().copied())),
-            ("level_bps", Arc::new(self.levels_bps().into_iter().collect::<Float64Array>())),
+            ("removed_in", iterations(self.removed().into_iter().chain(down()))),
+            ("freeze_iteration", iterations(self.freeze_iterations.iter().copied().chain(down()))),
+            (
+                "level_bps",
+                Arc::new(self.levels_bps().into_iter().chain(network.down().map(|_| None)).collect::<Float64Array>()),
+            ),
         ])
     }
 
