@@ -217,3 +217,53 @@ fn a_recording_that_begins_after_the_run_is_said() {
     );
     assert_eq!(said("5us"), []);
 }
+
+/// Keys of jobs: each case is the section's keys, the jobs' keys, and the starts of the warnings.
+#[test]
+fn keys_of_jobs_without_effect_are_said() {
+    let (flow, task) = ("{id = \"a\", src = \"h0\", dst = \"h1\", size = \"10KB\"}", "{id = \"t\", time = \"1us\"}");
+    let job = |id: &str, keys: &str| format!("{{id = \"{id}\", flows = [{flow}]{keys}}}");
+    let said = |keys: &str, jobs: &[String]| {
+        let ideal = "scheme = [{name = \"ideal\"}]";
+        let workload = format!("workload = {{kind = \"jobs\"{keys}, jobs = [{}]}}", jobs.join(", "));
+        unused(&[&workload, ideal]).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    let tasks = |task: &str| format!(", tasks = [{task}]");
+    let (plain, computes) = (job("x", ""), job("x", &tasks(task)));
+    let idle = job("x", &tasks("{id = \"t\"}"));
+    let critical = job("y", ", policy = \"critical-path\"");
+    let looked = job("y", ", policy = \"straggler\", every = \"10us\"");
+    let late = job("y", ", policy = \"straggler\", every = \"1ms\"");
+    let even = job("y", ", every = \"10us\"");
+    let blind = job("y", ", policy = \"constant-sum\"");
+    let cases: &[(&str, &[&String], &[&str])] = &[
+        (", width = 2", &[&plain], &["workload.width has no effect: no job has a task"]),
+        (", width = 2", &[&plain, &job("y", &tasks(task))], &[]),
+        (", compute = 2", &[&idle], &["workload.compute has no effect: no task takes time"]),
+        (", compute = 0", &[&computes], &[]),
+        (", spacing = \"1us\"", &[&plain], &["workload.spacing has no effect: there is only one job"]),
+        (", spacing = \"1us\"", &[&plain, &critical], &[]),
+        (
+            ", policy = \"straggler\"",
+            &[&critical],
+            &["workload.policy has no effect: each job has a policy of its own"],
+        ),
+        (", policy = \"shortest-first\"", &[&plain, &critical], &[]),
+        (", every = \"10us\"", &[&looked], &["workload.every has no effect: each job has its own"]),
+        (", every = \"10us\"", &[&plain], &["workload.every has no effect: the policy gives"]),
+        (", every = \"10us\"", &[&plain, &critical], &[]),
+        (", every = \"1ms\"", &[&critical], &["workload.every has no effect: the first look is not before"]),
+        ("", &[&late], &["workload.jobs[0].every has no effect: the first look is not before"]),
+        ("", &[&plain, &even], &["workload.jobs[1].every has no effect: the policy gives the same"]),
+        ("", &[&looked], &[]),
+        ("", &[&blind], &["workload.jobs[0].policy has no effect: the policy acts at looks"]),
+        (", every = \"10us\"", &[&blind], &[]),
+        (", policy = \"altruistic\"", &[&plain], &["workload.policy has no effect: the policy acts at looks"]),
+    ];
+    for (keys, jobs, texts) in cases {
+        let jobs: Vec<String> = jobs.iter().map(|&job| job.clone()).collect();
+        let said = said(keys, &jobs);
+        assert_eq!(said.len(), texts.len(), "{keys} {jobs:?}: {said:?}");
+        assert!(said.iter().zip(*texts).all(|(said, text)| said.starts_with(text)), "{keys} {jobs:?}: {said:?}");
+    }
+}

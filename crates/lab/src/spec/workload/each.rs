@@ -71,6 +71,14 @@ impl Each {
         !matches!(self.weights, None | Some(Weights::Uniform(1.0, 1.0) | Weights::Powers(0, 0)))
     }
 
+    /// An error if transfers have several connections.
+    pub(super) fn refuse_connections(&self, why: &str) -> Result<(), InputError> {
+        if self.connections <= 1 {
+            return Ok(());
+        }
+        Err(InputError::new("connections", format!("transfers cannot be split: {why}"), "leave it away"))
+    }
+
     /// Sets every transfer's weight and splits it into its connections.
     pub(super) fn apply(
         &self,
@@ -85,10 +93,6 @@ impl Each {
         }
         if transfers.iter().all(|t| t.connections == 1) {
             return Ok(transfers);
-        }
-        if transfers.iter().any(|t| t.needed.is_some_and(|needed| needed as usize != t.after.len())) {
-            let what = "a flow starts after some of the flows that it waits for, which cannot be split into connections";
-            return Err(InputError::new("workload.connections", what, "leave it away"));
         }
         let over = |&t: &FlowId| transfers[t].connections;
         let waits = transfers.iter().map(|t| t.connections * t.after.iter().map(over).sum::<usize>()).sum::<usize>();
