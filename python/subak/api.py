@@ -178,8 +178,11 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
 
 
 def _telling(data: Mapping[Any, Any]) -> list[str]:
-    """Attributes of a node whose values may distinguish hosts from switches: text and booleans."""
-    return [str(key) for key, value in data.items() if isinstance(value, str | bool)]
+    """Attributes of a node whose values may distinguish hosts from switches: text, booleans, and ``kind``."""
+    telling = [
+        str(key) for key, value in data.items() if isinstance(value, str | bool) or type(value).__name__ == "bool_"
+    ]
+    return ["kind", *telling]
 
 
 def _attributes(data: Mapping[Any, Any], read: Sequence[str]) -> dict[str, Any]:
@@ -394,7 +397,7 @@ def _indices(name: str, given: ArrayLike) -> Any:
     import numpy as np
 
     array = np.asarray(given)
-    if array.size == 0:
+    if array.size == 0 and array.dtype.kind not in "mM":
         array = array.astype(np.uint32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(None, name, f"it is {array.dtype} in {array.ndim} dimensions", "give a list of whole numbers")
@@ -407,6 +410,9 @@ def _values(name: str, given: ArrayLike | None) -> Any:
     import numpy as np
 
     try:
+        kind = np.asarray([] if given is None else given).dtype.kind
+        if kind in "mM":
+            raise TypeError("it holds times or dates")
         array = np.ascontiguousarray([] if given is None else given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(None, name, str(error), "give one number a flow") from None

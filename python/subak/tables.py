@@ -58,7 +58,7 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
 def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
     """Converts to an Arrow table; raises an error unless all columns are ``known`` and unique."""
     known = list(known)
-    table = with_index(_arrow(given, what), what, named="id" in known and what != "links")
+    table = with_index(_arrow(given, what), what, numbered=what != "links")
     names = dict(zip(table.column_names, _keys(table.column_names), strict=True))
     if twice := [name for name, times in Counter(_keys(table.column_names)).items() if times > 1]:
         raise InputError(None, what, f'the column "{twice[0]}" is there twice', "leave one of them away")
@@ -150,10 +150,10 @@ def with_times(table: pa.Table, what: str) -> pa.Table:
     return table
 
 
-def with_index(table: pa.Table, what: str, named: bool = True) -> pa.Table:
-    """The table, with an unnamed index of pandas as the column ``id`` of the rows, if they are ``named`` and have none.
+def with_index(table: pa.Table, what: str, numbered: bool = True) -> pa.Table:
+    """The table, with an unnamed index of pandas as the column ``id`` of the rows, if they have none.
 
-    Numbers are left out where the rows have ids, or no names: rows that pandas selected or sorted keep their old ones.
+    Numbers are left out where the rows have ids, or are not ``numbered``: pandas keeps them when it selects rows.
     """
     import pyarrow as pa
 
@@ -165,9 +165,9 @@ def with_index(table: pa.Table, what: str, named: bool = True) -> pa.Table:
         raise InputError(None, what, f"the frame has an index of {len(unnamed)} levels without names", hint)
     column = table[unnamed[0]]
     numbers = pa.types.is_integer(column.type)
-    if "id" in table.column_names or not named:
-        if numbers:
-            return table.drop_columns(unnamed)
+    if numbers and ("id" in table.column_names or not numbered):
+        return table.drop_columns(unnamed)
+    if "id" in table.column_names:
         raise InputError(None, what, "the frame has an index without a name", hint)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (numbers or pa.types.is_string(kind) or pa.types.is_large_string(kind)):

@@ -448,3 +448,55 @@ def test_dates_in_a_frame_are_refused() -> None:
     frame = pd.DataFrame({"src": ["h0"], "dst": "h1", "size": 1, "deadline": pd.to_datetime(["2026-01-01"])})
     with pytest.raises(subak.InputError, match=r"flows.deadline: the column holds dates \(timestamp"):
         subak.solve(subak.Network.generate("star", hosts=3), flows=frame, policy="edf")
+
+
+def test_a_structure_has_every_flow_and_says_what_it_does_not_use() -> None:
+    flows = [{"id": "f", "path": ["x"]}, {"id": "g", "path": ["y"], "size": 5}]
+    found = subak.structure(_half_down(), flows=flows)
+    assert pa.table(found.flows).to_pylist() == [
+        {"id": "f", "rate_bps": 0, "removed_in": None},
+        {"id": "g", "rate_bps": 2e9, "removed_in": 1},
+    ]
+    assert any("have a size, which the policy" in text for text in found.warnings)
+    assert any("1 of 2 flows cannot send" in text for text in found.warnings)
+
+
+def test_what_an_iteration_does_not_use_is_refused() -> None:
+    network, times = subak.Network.generate("star", hosts=3), np.array([5], "timedelta64[ns]")
+    ned = subak.Ned(network)
+    for keys, said in [
+        ({"size_bytes": 5}, 'size_bytes: the policy "alpha-fair" does not use it'),
+        ({"deadline_s": 5}, 'deadline_s: the policy "alpha-fair" does not use it'),
+        ({"weight": times}, "weight: it holds times or dates"),
+        ({"weight": -1}, "weight: it is -1"),
+    ]:
+        with pytest.raises(subak.InputError, match=said):
+            ned.add([["h0->switch0"]], **keys)
+    with pytest.raises(subak.InputError, match="weight: it holds times or dates"):
+        subak.solve(network, flows=subak.Rows([0, 1], [0], weight=times))
+
+
+def test_an_open_simulation_says_which_parameters_are_not_read() -> None:
+    network = subak.Network.generate("star", hosts=3)
+    with pytest.warns(subak.InputWarning, match="leaves out params.division_kb"):
+        subak.Simulation(network, "s-perc", backend="fluid", params={"division_kb": 4})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        subak.Simulation(network, "s-perc", backend="fluid", params={"headroom": 0.1})
+
+
+def test_kinds_of_other_types_are_named() -> None:
+    graph = nx.Graph([("a", "b", {"capacity": 1e9})])
+    for value, said in ((1, "a node's kind is a string, not 1"), (np.int64(2), "not 2")):
+        graph.nodes["a"]["kind"] = value
+        with pytest.raises(subak.InputError, match=said):
+            subak.Network.from_networkx(graph)
+    del graph.nodes["a"]["kind"]
+    graph.nodes["a"]["host"] = np.bool_(True)
+    with pytest.raises(subak.InputError, match='did you mean "kind"'):
+        subak.Network.from_networkx(graph)
+
+
+def test_an_index_of_text_names_links() -> None:
+    links = pd.DataFrame({"from": ["a", "b"], "to": ["b", "a"], "capacity": 1e9}, index=["x", "y"])
+    assert pa.table(subak.Network.from_links(links).links)["id"].to_pylist() == ["x", "y"]

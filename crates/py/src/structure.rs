@@ -118,18 +118,29 @@ impl PyStructure {
     }
 
     /// One row per flow, in the order given: ``id``, ``rate_bps``, ``removed_in`` (iteration in which WF^k removes
-    /// its first bottleneck).
+    /// its first bottleneck). A flow that cannot send has rate 0 and null.
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
             let (flows, removed) = (&self.case.flows, self.removed());
             let first = |f| flows.links_of(f).iter().filter_map(|&l| removed[l]).min();
+            let rows = || flows.in_order();
+            let ids =
+                rows().map(|flow| flow.map_or_else(|stranded| stranded.id.to_string(), |f| flows.id(f).to_string()));
+            let rates = rows().map(|flow| flow.map_or(0.0, |f| self.found.rates_bps[f]));
             Table::new(vec![
-                ("id", Arc::new(StringArray::from_iter_values((0..flows.len()).map(|f| flows.id(f)))) as ArrayRef),
-                ("rate_bps", Arc::new(Float64Array::from(self.found.rates_bps.clone()))),
-                ("removed_in", iterations((0..flows.len()).map(first))),
+                ("id", Arc::new(StringArray::from_iter_values(ids)) as ArrayRef),
+                ("rate_bps", Arc::new(Float64Array::from_iter_values(rates))),
+                ("removed_in", iterations(rows().map(|flow| flow.ok().and_then(first)))),
             ])
         })
+    }
+
+    /// Warnings of the case's reader, one sentence each: keys of flows that max-min does not use, flows that cannot
+    /// send.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.case.notes()
     }
 
     /// One row per iteration and remaining link: ``iteration`` (from 1), ``link``, ``share_bps`` (the link's rate per

@@ -37,6 +37,10 @@ fn numbers(line: usize, text: &str) -> Result<Vec<usize>, InputError> {
 
 /// Parses a network.
 pub fn network(text: &str) -> Result<Network, InputError> {
+    if text.trim_start_matches('\u{feff}').trim_start().starts_with("?SNDlib") {
+        let hint = "a .txt is read as a topology of HPCC: convert the file to GraphML, or to node-link JSON as networkx writes it";
+        return Err(at(1, "SNDlib's native format is not read", hint));
+    }
     let mut lines = lines(text);
     let (first, head) = lines.next().ok_or_else(|| at(1, "the file is empty", "give nodes, switches and links"))?;
     let (nodes, switches, links) = match numbers(first, head)?[..] {

@@ -140,7 +140,7 @@ struct Graph {
     simple: bool,
     /// Names of edge attributes that are ignored.
     unread: BTreeSet<String>,
-    /// Names of node attributes that resemble `kind` but whose values are neither host nor switch.
+    /// Names of node attributes that resemble `kind` but whose values are neither host nor switch, or that edges have.
     unread_of_nodes: BTreeSet<String>,
     /// Number of edges by the source of their capacity.
     told: Told,
@@ -197,10 +197,21 @@ impl Graph {
         if tells {
             return Err(slip(name, "kind"));
         }
+        self.unread_of_node(name);
+        Ok(())
+    }
+
+    /// Notes the attribute of a node that is one of edges, such as `capacity`.
+    fn of_edges(&mut self, name: &str) {
+        if EDGE_KEYS.contains(&name) {
+            self.unread_of_node(name);
+        }
+    }
+
+    fn unread_of_node(&mut self, name: &str) {
         if self.unread_of_nodes.len() < 8 {
             self.unread_of_nodes.insert(name.to_string());
         }
-        Ok(())
     }
 
     /// The node called `name`. The error has no place.
@@ -342,7 +353,10 @@ impl Graph {
         if !self.unread_of_nodes.is_empty() {
             let names: Vec<String> = self.unread_of_nodes.iter().map(|name| quoted(name)).collect();
             let names = names.join(", ");
-            notes.push(format!("attributes of nodes that are not read: {names}; kind is \"host\" or \"switch\""));
+            notes.push(format!(
+                "attributes of nodes that are not read: {names}; kind is \"host\" or \"switch\", and capacity, delay and buffer are \
+                 those of edges"
+            ));
         }
         if !self.unread.is_empty() {
             let names: Vec<String> = self.unread.iter().take(8).map(|name| quoted(name)).collect();

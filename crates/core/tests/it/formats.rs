@@ -540,6 +540,28 @@ fn a_failed_edge_keeps_its_id() {
     }
 }
 
+/// An id of an undirected edge, and attributes of edges that nodes have, are noted; a number is an id of a directed edge.
+#[test]
+fn ids_and_attributes_in_the_wrong_place_are_noted() {
+    let graph = |directed: bool, node: Value| {
+        let edge = json!({"source": "a", "target": "b", "capacity": 1e9, "id": 7});
+        let nodes = [json!({"id": "a", "kind": "host"}), node];
+        node_link::network(&json!({"directed": directed, "nodes": nodes, "links": [edge]})).unwrap()
+    };
+    let plain = json!({"id": "b", "kind": "host"});
+    let directed = graph(true, plain.clone());
+    assert!(directed.find_link("7").is_some() && directed.notes().is_empty(), "{:?}", directed.notes());
+    assert_eq!(graph(false, plain).notes(), ["attributes of edges that are not read: \"id\""]);
+    let notes = graph(true, json!({"id": "b", "kind": "host", "capacity": 1e9, "buffer": 5})).notes();
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("attributes of nodes that are not read: \"buffer\", \"capacity\""),
+        "{notes:?}"
+    );
+    let fault =
+        network_of(json!({"file": "t.txt"}), "?SNDlib native format; type: network; version: 1.0\n").unwrap_err();
+    assert!(fault.what.contains("SNDlib's native format is not read"), "{fault}");
+}
+
 /// The key `hosts` beside a file determines which nodes are hosts.
 #[test]
 fn hosts_are_named_beside_the_file() {

@@ -589,7 +589,6 @@ mod tests {
             ("s-perc", "division_kb = 8", Some("division_kb")),
             ("s-perc", "control = 0.1, headroom = 0.05", None),
             ("s-perc", "control = 0.04", None),
-            ("flowtune", "threshold = 0.05", Some("threshold")),
             ("soze-virtual", "headroom = 0.1", None),
             ("soze-virtual", "k = \"2us\"", Some("k")),
         ] {

@@ -59,6 +59,11 @@ fn keys_without_effect_are_said() {
     let lossy =
         fault("kind = \"loss\", links = [\"switch0->h3\", \"h3->switch0\"], probability = 0.5, until = \"20us\"");
     let cut = fault("kind = \"down\", node = \"h3\", down = \"10us\", up = \"20us\"");
+    let thinks = |transfers: u64| {
+        format!(
+            "workload = {{kind = \"closed\", sizes = \"fixed\", size = \"1KB\", think = \"5us\", transfers = {transfers}}}"
+        )
+    };
     let on_path =
         "workload = {kind = \"steps\", flows = [{path = [\"h0->switch0\", \"switch0->h1\"], size = \"1KB\"}]}";
     let cases: &[(&[&str], &[&str], &[&str])] = &[
@@ -166,6 +171,18 @@ fn keys_without_effect_are_said() {
             &["1 of 1 flows (seed 1) have fewer paths than subflows, such as 4 subflows where there are 2"],
             &[&bare, &two],
         ),
+        (
+            &[alpha_1],
+            &["policy has no effect: no scheme of the spec follows a policy"],
+            &[alpha_1, "scheme = [{name = \"dctcp\"}, {name = \"ideal\"}]"],
+        ),
+        (&[alpha_1], &["policy has no effect"], &[alpha_1, &permutation(""), "measure = {convergence = {}}"]),
+        (
+            &["workload = {kind = \"incast\", senders = 1, size = \"10KB\", interval = \"1us\"}"],
+            &["workload.interval has no effect: there is one sender"],
+            &["workload = {kind = \"incast\", senders = 2, size = \"10KB\", interval = \"1us\"}"],
+        ),
+        (&[&thinks(1)], &["workload.think has no effect: each client has one transfer"], &[&thinks(2)]),
         (&[&soon, alpha_0, &ideal], &["flows have weights, which alpha = 0 does not use"], &[&soon, alpha_1, &ideal]),
     ];
     for (unread, texts, read) in cases {
@@ -188,6 +205,15 @@ fn keys_without_effect_are_said() {
         ["1 of 1 changes of weights have no effect: they come at or after run.duration, or the flow's stop"]
     );
     assert_eq!(notes(&soon), [""; 0]);
+    let stops = |stop: &str| {
+        format!("workload = {{kind = \"steps\", flows = [{{src = \"h0\", dst = \"h2\", stop = \"{stop}\"}}]}}")
+    };
+    assert!(
+        notes(&stops("2ms"))[0].starts_with("1 of 1 flows have a stop after run.duration"),
+        "{:?}",
+        notes(&stops("2ms"))
+    );
+    assert_eq!(notes(&stops("1ms")), [""; 0]);
     let closed = |spread: &str| {
         format!(
             "workload = {{kind = \"closed\", sizes = \"fixed\", size = \"10KB\", clients = 4, transfers = 2, spread = \"{spread}\"}}"

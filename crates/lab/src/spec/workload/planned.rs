@@ -35,6 +35,11 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Lets this flow, number `own`, never start, without a row in the results: it keeps its number, which others wait for.
+    pub(crate) fn leave_out(&mut self, own: FlowId) {
+        (self.after, self.delays_ns, self.needed, self.spare) = (vec![own], Vec::new(), None, true);
+    }
+
     /// The plan for the backend at the start of the run, when a dependent flow has no start time yet.
     pub fn first_plan(&self) -> FlowPlan {
         let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };

@@ -60,8 +60,8 @@ impl Workload for Trace {
         wrong.done().map_err(|e| e.in_file(self.file.as_str()))
     }
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
-        let (all, waiting) = (self.flows.len(), self.flows.iter().any(|flow| !flow.after.is_empty()));
-        let late = self.flows.iter().filter(|flow| !waiting && flow.start_ns >= duration_ns).count();
+        let all = self.flows.len();
+        let late = self.flows.iter().filter(|flow| flow.after.is_empty() && flow.start_ns >= duration_ns).count();
         self.notes.iter().cloned().chain(super::left_out(late, all)).collect()
     }
     fn announced_hosts(&self) -> Option<usize> {
@@ -414,6 +414,9 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
             Field::Str(s) => s.clone(),
             Field::TimestampMillis(ms) => format!("{ms}ms"),
             Field::TimestampMicros(us) => format!("{us}us"),
+            other if column.name == "start_ns" && !column.unit.is_empty() => {
+                whole_of(&format!("{other}{}", column.unit))
+            }
             other => format!("{other}{}", column.unit),
         });
         let number = range.iter().map(|(_, [start, step])| start.wrapping_add(step.wrapping_mul(k as i64)).to_string());
@@ -421,6 +424,11 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     }
     let text = text.into_inner().map_err(|e| e.to_string())?;
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Nanoseconds of a time with a unit; the text itself if it is none.
+fn whole_of(text: &str) -> String {
+    ns_from_json(&Value::from(text)).map_or_else(|_| text.to_string(), |ns| ns.to_string())
 }
 
 /// A column of a Parquet file.
@@ -464,7 +472,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
         return Err(too_many());
     }
     let mut flows = Vec::new();
-    let mut priorities: BTreeSet<&str> = BTreeSet::new();
+    let (mut priorities, mut ports) = (BTreeSet::new(), BTreeSet::new());
     for (line, words) in lines.by_ref().take(count) {
         let words: Vec<&str> = words.split_whitespace().collect();
         let (src, dst, bytes, start) = match words[..] {
@@ -478,6 +486,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
             _ => return Err(at_line(line, &format!("has {} words", words.len()), shape)),
         };
         priorities.insert(words[2]);
+        ports.extend(words.get(3).filter(|_| words.len() == 6));
         flows.push(Traced {
             line,
             row: false,
@@ -496,8 +505,10 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
         return Err(at_line(head, &what, "give the number of the lines that follow"));
     }
     notes.extend(hpcc::behind(lines.count(), "flows"));
-    if priorities.len() > 1 {
-        notes.push(format!("the flows have {} priorities, which are not read", priorities.len()));
+    for (what, numbers) in [("priorities", priorities), ("ports", ports)] {
+        if numbers.len() > 1 {
+            notes.push(format!("the flows have {} {what}, which are not read", numbers.len()));
+        }
     }
     Ok(flows)
 }
@@ -608,7 +619,10 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
         notes.push(format!("{count} triggers are announced, and {listed} follow: those of the connections are used"));
     }
     let firing = |trigger: &u64| fires.get(trigger).map_or(0, Vec::len);
-    notes.extend(triggers.notes(&waits.iter().flatten().copied().collect::<Vec<_>>(), firing));
+    let waiting: Vec<u64> = waits.iter().flatten().copied().collect();
+    notes.extend(triggers.notes(&waiting, firing));
+    let fired: BTreeSet<u64> = fires.keys().copied().filter(|trigger| !waiting.contains(trigger)).collect();
+    notes.extend(first_of(fired.iter().map(|id| format!("no connection waits for trigger {id}, which others fire"))));
     let endless: Vec<bool> = flows.iter().map(|flow| flow.size_bytes.is_none()).collect();
     let mut started: HashMap<u64, u32> = HashMap::new();
     for (flow, trigger) in flows.iter_mut().zip(waits) {
@@ -814,6 +828,10 @@ fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError>
             after.clone_from(&flow.after);
             *needed = flow.needed;
             plan.weight = flow.weight;
+        }
+        if flow.after.is_empty() && flow.start_ns >= duration_ns {
+            let id = FlowId::from_index(builder.flows.len() - 1);
+            builder.flows[id].leave_out(id);
         }
     }
     Ok(())
