@@ -520,7 +520,7 @@ mod tests {
              run = {{duration = \"1ms\"}}\ncontroller = {{at = \"h1\"}}"
         );
         let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
-        of_spec(&spec).into_iter().filter(|w| w.kind == "no-effect").map(|w| w.text).collect()
+        of_spec(&spec).into_iter().filter(|w| w.kind == "no-effect" && w.scheme.is_some()).map(|w| w.text).collect()
     }
 
     #[test]
