@@ -24,7 +24,7 @@ enum Command {
     Traffic,
     /// Run Soze and its queues on the hosts and switches of a testbed, until standard input ends.
     ///
-    /// Reads the order as one JSON line from standard input. Prints {"ready": true} once everything is in place. The kernel
+    /// Reads the configuration (hosts, queues and scheme) as one JSON line from standard input. Prints {"ready": true} once everything is in place. The kernel
     /// removes the programs when this process ends, however it ends.
     Hosts,
     /// Run Soze for the connections of this network namespace, until it is stopped.
@@ -228,7 +228,7 @@ mod programs {
         let mut input = std::io::stdin().lock();
         let mut line = String::new();
         input.by_ref().take(MOST_INPUT).read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
-        let order: HostsConfig = serde_json::from_str(&line).map_err(|e| format!("the order: {e}"))?;
+        let order: HostsConfig = serde_json::from_str(&line).map_err(|e| format!("the configuration: {e}"))?;
         let running = start(&order)?;
         match order.with {
             Some(process) => subak_agent::wait::for_end_of(process)?,

@@ -190,7 +190,7 @@ impl Endpoint {
         (now_ns < granted.until_ns.unwrap_or(self.lease_until_ns())).then_some(granted.bps)
     }
 
-    /// Latest rate of `connection`, bit/s, even if expired: the start of the host's own congestion control.
+    /// Latest rate of `connection`, bit/s, even if expired: the host's own congestion control continues from it.
     pub fn last_rate_bps(&self, connection: u64) -> Option<f64> {
         Some(self.flowlets.get(self.active.get(&connection)?)?.rate?.bps)
     }

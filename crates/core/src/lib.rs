@@ -6,6 +6,7 @@
 
 pub mod ahead;
 pub mod backend;
+pub mod capacities;
 pub mod case;
 pub mod document;
 pub mod flows;

@@ -5,11 +5,19 @@
 //! independent. With [`Hash::Pair`] the key is not covered: all flows of a pair take one path, but the subflows of a
 //! flow still spread.
 
-use crate::backend::Route;
 use crate::rng::mix;
 use crate::{IdVec, InputError, LinkId, Network, NodeId, Offsets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// The path of one subflow, in both directions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Links of data packets, from source to destination.
+    pub forward: Vec<LinkId>,
+    /// Links of ACKs, from destination to source.
+    pub back: Vec<LinkId>,
+}
 
 /// The metric of shortest-path routing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

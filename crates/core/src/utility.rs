@@ -8,7 +8,7 @@
 //! or underflows.
 
 use crate::flows::Extra;
-use crate::{Case, InputError, Ns, Policy};
+use crate::{InputError, Ns, Policy};
 
 /// The utility of one flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,16 +33,6 @@ pub enum Utility {
 pub const BANDWIDTH_FUNCTION_ALPHA: f64 = 5.0;
 
 impl Utility {
-    /// The utility of flow `f` of `case`; see [`Utility::under`].
-    pub fn of(case: &Case, f: usize) -> Result<Self, InputError> {
-        let none = Extra::default();
-        let extra = case.flows.extra(f).unwrap_or(&none);
-        Utility::under(case.policy, case.flows.weight()[f], extra).map_err(|e| match e.place.starts_with("policy") {
-            true => e,
-            false => e.below(&format!("flows[{f}]")),
-        })
-    }
-
     /// The utility of a flow under `policy`; max-min has none and is an error. Bandwidth functions use
     /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`. Places of errors are
     /// relative to the flow, except for errors of the policy.

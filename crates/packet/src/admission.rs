@@ -106,7 +106,7 @@ impl<S: Scheme> Sim<S> {
     /// Loss recovery parameters for `route`. Bounds of the RTO grow with the base RTT. The default minimum RTO covers
     /// full buffers on the path and on the reverse path, since ACKs also queue behind data of other flows.
     pub(crate) fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
-        let mut recovery = self.scheme.recovery();
+        let mut recovery = self.scheme.rules().recovery;
         let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);
         recovery.rto_max_ns = recovery.rto_max_ns.max(least_ns);
         if recovery.rto_min_ns > 0 {

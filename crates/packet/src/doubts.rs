@@ -3,9 +3,9 @@
 use crate::pfc::Pfc;
 use subak_core::backend::{Injected, Kinds, Machine, PacketSizes};
 use subak_core::rng::mix;
-use subak_core::scheme::{Around, Doubt, Hop, LeastShare, NodeInfo, PathInfo, Port, Scheme};
+use subak_core::scheme::{Around, Doubt, FlowShares, NodeInfo, PathInfo, Port};
 use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, NodeKind, Ns};
-use subak_schemes::{Chosen, Visitor};
+use subak_schemes::Chosen;
 
 /// Largest number of hosts whose paths to all others are examined.
 const HOSTS: usize = 16;
@@ -17,39 +17,18 @@ pub fn doubts<'a>(
     params: &serde_json::Map<String, serde_json::Value>,
     network: &Network,
     sizes: PacketSizes,
-    least: Option<LeastShare>,
+    flows: FlowShares,
 ) -> Result<Vec<Doubt>, InputError> {
-    doubts_of(name.into(), params, Asked { network, sizes, least })
-}
-
-fn doubts_of(
-    chosen: Chosen,
-    params: &serde_json::Map<String, serde_json::Value>,
-    asked: Asked,
-) -> Result<Vec<Doubt>, InputError> {
-    subak_schemes::with_scheme(chosen, params, asked)
-}
-
-struct Asked<'a> {
-    network: &'a Network,
-    sizes: PacketSizes,
-    least: Option<LeastShare>,
-}
-
-impl Visitor for Asked<'_> {
-    type Out = Vec<Doubt>;
-    fn visit<S: Scheme>(self, scheme: S) -> Vec<Doubt> {
-        let Asked { network, sizes, least } = self;
-        let sizes = sizes.with(scheme.headers());
-        let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
-        let ports: Vec<Port> =
-            network.links().iter_enumerated().map(|(l, link)| port(l, link, sizes, rtt_ns, 0)).collect();
-        let around =
-            Around { network, ports: &ports, paths: ends_of_rtts(network, sizes), least, mtu_bytes: sizes.mtu_bytes };
-        let mut doubts = scheme.doubts(&around);
-        doubts.extend(scheme.lossless().and_then(|rules| Pfc::doubt(rules, network, sizes, scheme.clock())));
-        doubts
-    }
+    let scheme = subak_schemes::scheme(name, params)?;
+    let rules = scheme.rules();
+    let sizes = sizes.with(rules.headers);
+    let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
+    let ports: Vec<Port> = network.links().iter_enumerated().map(|(l, link)| port(l, link, sizes, rtt_ns, 0)).collect();
+    let around =
+        Around { network, ports: &ports, paths: ends_of_rtts(network, sizes), flows, mtu_bytes: sizes.mtu_bytes };
+    let mut doubts = scheme.doubts(&around);
+    doubts.extend(rules.lossless.and_then(|pfc| Pfc::doubt(pfc, network, sizes, rules.clock)));
+    Ok(doubts)
 }
 
 /// Why `fault` has no effect on the scheme `name` with `params`; `None` if it may have one.
@@ -60,55 +39,28 @@ pub fn ignores<'a>(
     sizes: PacketSizes,
     fault: &Injected,
 ) -> Result<Option<&'static str>, InputError> {
-    ignores_of(name.into(), params, Faulty { network, sizes, fault })
-}
-
-fn ignores_of(
-    chosen: Chosen,
-    params: &serde_json::Map<String, serde_json::Value>,
-    faulty: Faulty,
-) -> Result<Option<&'static str>, InputError> {
-    subak_schemes::with_scheme(chosen, params, faulty)
-}
-
-struct Faulty<'a> {
-    network: &'a Network,
-    sizes: PacketSizes,
-    fault: &'a Injected,
-}
-
-impl Faulty<'_> {
-    fn node<S: Scheme>(&self, scheme: &S, node: NodeId) -> bool {
-        let out = self.network.out_links(node).to_vec();
-        let is_host = self.network.nodes()[node].kind == NodeKind::Host;
+    let scheme = subak_schemes::scheme(name, params)?;
+    let sizes = sizes.with(scheme.rules().headers);
+    let at_hop = |l: LinkId| scheme.has_state(&port(l, &network.links()[l], sizes, 1, 0));
+    let at_node = |node: NodeId| {
+        let out = network.out_links(node).to_vec();
+        let is_host = network.nodes()[node].kind == NodeKind::Host;
         let info = NodeInfo { node, is_host, out: out.clone(), into: Vec::new(), seed: 0 };
-        scheme.node(&info).is_some() || out.iter().any(|&l| self.hop(scheme, l))
-    }
-
-    fn hop<S: Scheme>(&self, scheme: &S, l: LinkId) -> bool {
-        scheme.hop(&port(l, &self.network.links()[l], self.sizes.with(scheme.headers()), 1, 0)).has_state()
-    }
-}
-
-impl Visitor for Faulty<'_> {
-    type Out = Option<&'static str>;
-    fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        let only_ctl = Kinds { data: false, ack: false, ctl: true };
-        let (has, why) = match *self.fault {
-            Injected::Packets { kinds, .. } if kinds == only_ctl => (scheme.sends_ctl(), "it sends no control packets"),
-            Injected::Restart { machine: Machine::Controller, .. } => {
-                (scheme.controller(self.network).is_some(), "it has no controller")
-            }
-            Injected::Restart { machine: Machine::Node(node), .. } => {
-                (self.node(&scheme, node), "it has no state at this node and its links")
-            }
-            Injected::Restart { machine: Machine::Hop(link), .. } => {
-                (self.hop(&scheme, link), "it has no state at this link")
-            }
-            Injected::Packets { .. } | Injected::Capacity { .. } | Injected::Down { .. } => return None,
-        };
-        (!has).then_some(why)
-    }
+        scheme.has_node(&info) || out.into_iter().any(at_hop)
+    };
+    let only_ctl = Kinds { data: false, ack: false, ctl: true };
+    let (has, why) = match *fault {
+        Injected::Packets { kinds, .. } if kinds == only_ctl => (scheme.sends_ctl(), "it sends no control packets"),
+        Injected::Restart { machine: Machine::Controller, .. } => {
+            (scheme.has_controller(network), "it has no controller")
+        }
+        Injected::Restart { machine: Machine::Node(node), .. } => {
+            (at_node(node), "it has no state at this node and its links")
+        }
+        Injected::Restart { machine: Machine::Hop(link), .. } => (at_hop(link), "it has no state at this link"),
+        Injected::Packets { .. } | Injected::Capacity { .. } | Injected::Down { .. } => return Ok(None),
+    };
+    Ok((!has).then_some(why))
 }
 
 /// The output port of link `l`.

@@ -74,7 +74,7 @@ impl<S: Scheme> Sim<S> {
     /// Lets links reset their flow counts, for a scheme that does not recover from failures by itself: see
     /// [`Hop::on_topology`]. All links are notified at the same time, when routes change.
     pub(crate) fn count_anew(&mut self) {
-        if self.scheme.recovers() {
+        if self.scheme.rules().recovers {
             return;
         }
         for p in self.ports.iter_mut().filter(|p| p.begins_here) {

@@ -8,17 +8,7 @@ use crate::flow::SubId;
 use crate::sending::NextSend;
 use crate::sim::Sim;
 use subak_core::scheme::{Class, PacketId, Scheme};
-use subak_core::{FlowId, LinkId, Ns};
-
-/// Round-robin state of a NIC with a single timer: the subflows that send over one link.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Turns {
-    subs: Vec<(FlowId, SubId)>,
-    /// Index of the subflow served last.
-    last: usize,
-    /// Expiry of the timer, ns; a past time means that the timer is not set.
-    timer_ns: Option<Ns>,
-}
+use subak_core::{FlowId, LinkId};
 
 impl<S: Scheme> Sim<S> {
     /// Wakes the NIC after an event of subflow `at`, such as an ACK.

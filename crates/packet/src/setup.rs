@@ -1,16 +1,16 @@
 //! Setup of a simulation: ports with their state machines, faults, nodes, the controller.
 
-use crate::departures::Handled;
 use crate::event::{Actor, Event};
 use crate::flows::Flows;
 use crate::impairments::{Impairments, Rule};
-use crate::nic::Turns;
 use crate::nodes::Machines;
-use crate::parallel::mailbox::LogicalProcess;
+use crate::parallel::process::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
 use crate::sim::{Sim, SimCounts, SimSetup};
+use crate::turns::Turns;
+use crate::waiting::Handled;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::backend::{Injected, PacketSizes};
@@ -48,8 +48,9 @@ impl<S: Scheme> Sim<S> {
         seed: u64,
         part: Option<Box<LogicalProcess<S>>>,
     ) -> Result<Self, InputError> {
-        let sizes = sizes.with(scheme.headers());
-        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes, scheme.clock())).transpose()?;
+        let rules = scheme.rules();
+        let sizes = sizes.with(rules.headers);
+        let pfc = rules.lossless.map(|pfc| Pfc::new(pfc, network, sizes, rules.clock)).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let reverse_links = network.reverse_links();
         let ports = network.links().iter_enumerated().map(|(l, link)| {
@@ -68,21 +69,20 @@ impl<S: Scheme> Sim<S> {
                 None => l.0 as u16,
             };
         }
-        let pacing = scheme.pacing();
         let set = SimSetup {
             sizes,
             seed,
             rtt_ns,
             line_rate_bps: crate::sizing::largest_line_bps(network),
-            takes_turns: !pacing.one_timer && scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
-            clock: scheme.clock(),
-            pacing,
-            go_back: scheme.recovery().go_back,
-            acks: scheme.acks(),
+            takes_turns: !rules.pacing.one_timer && rules.nic.unwrap_or(network.nic()) == Nic::TakesTurns,
+            clock: rules.clock,
+            pacing: rules.pacing,
+            go_back: rules.recovery.go_back,
+            acks: rules.acks,
             fixes_departures: false,
             at_sender: false,
         };
-        let nics = IdVec::filled(Turns::default(), if pacing.one_timer { ports.len() } else { 0 });
+        let nics = IdVec::filled(Turns::default(), if rules.pacing.one_timer { ports.len() } else { 0 });
         let mut sim = Sim {
             ports,
             nics,

@@ -1,17 +1,17 @@
 //! The kernel: the event loop, and packets in queues and on links. Sources and sinks of flows are in `admission.rs`,
 //! `sending.rs`, `delivery.rs`, `timeouts.rs` and `effects.rs`.
 
-use crate::departures::Handled;
 use crate::event::{Actor, ArrivalTurn, Event, Packed};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
 use crate::impairments::Impairments;
-use crate::nic::Turns;
 use crate::nodes::Machines;
-use crate::parallel::mailbox::LogicalProcess;
+use crate::parallel::process::LogicalProcess;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
+use crate::turns::Turns;
+use crate::waiting::Handled;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::ahead::fetch;

@@ -57,8 +57,9 @@ fn scheme<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     let settles = info.settles.within.is_finite().then_some(info.settles);
     made.set_item("settles_within", settles.map(|s| s.within))?;
     made.set_item("settles_rtts", settles.map(|s| s.rtts))?;
-    let nic = registry::own_nic(info.name, &serde_json::Map::new()).ok().flatten();
+    let nic = subak_schemes::scheme(info.name, &serde_json::Map::new()).ok().and_then(|scheme| scheme.rules().nic);
     made.set_item("nic", nic.map(Nic::name))?;
+    made.set_item("on_hosts", info.on_hosts.name())?;
     made.set_item("made_of", registry::halves(info.name))?;
     made.set_item("params", params(py, info.params)?)?;
     Ok(made)

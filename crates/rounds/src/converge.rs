@@ -4,10 +4,10 @@
 use crate::replay::{self, UpdateOrder};
 use crate::run::{ConvergeOutcome, RoundsPlan, run};
 use crate::setup::Setup;
-use crate::theory::Bound;
 use serde_json::{Value, json};
-use subak_core::scheme::UpdateRecord;
+use subak_core::scheme::{Bound, UpdateRecord};
 use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Stranded};
+use subak_schemes::registry;
 
 /// Options of [`converge`].
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -122,8 +122,8 @@ fn summary(
     ideal_bps: &IdVec<FlowId, f64>,
     outcome: &ConvergeOutcome,
 ) -> Value {
-    let bound = Bound::of(scheme);
-    let levels = setup.levels(bound.degree());
+    let bound = registry::find(scheme).map_or(Bound::None, |info| info.bound);
+    let (levels, bound_rounds) = setup.bounded(bound);
     let link_name = |l: LinkId| match case.network.links().get(l) {
         Some(link) => link.id.clone(),
         // The virtual link of a demand: see `Setup::from_case`.
@@ -163,7 +163,7 @@ fn summary(
         "converged": outcome.converged,
         "rounds": outcome.rounds,
         "rounds_from_start": outcome.rounds_from_start,
-        "bound_rounds": bound.rounds(&levels),
+        "bound_rounds": bound_rounds,
         "levels": (1..=levels.count).map(level).collect::<Vec<_>>(),
         "chain": chain.iter().map(|&l| json!({"link": link_name(l), "rounds": link_rounds[l]}))
             .collect::<Vec<_>>(),

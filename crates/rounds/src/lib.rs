@@ -15,4 +15,3 @@ pub use run::{ConvergeOutcome, RoundsPlan, names, run};
 pub use setup::{CapacityDraw, Random, Setup};
 #[doc(no_inline)]
 pub use subak_solve::wfk::{Degree, WaterFilling};
-pub use theory::Bound;

@@ -1,55 +1,29 @@
 //! Theory of a setup: its max-min rates, and bounds on the number of rounds.
 
 use crate::setup::Setup;
+use subak_core::scheme::Bound;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
 use subak_solve::max_min::{MaxMin, PathRows};
 use subak_solve::wfk::{Degree, WaterFilling};
 
-/// A proven bound on the number of rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
-    /// 4 rounds for each iteration of the water-filling algorithm WF1 (PERC thesis, theorem 2.6.1).
-    FourD,
-    /// 4 rounds for each bottleneck link (PERC thesis, section 2.7).
-    FourN,
-    /// 6 rounds for each iteration of the water-filling algorithm WF2 (PERC thesis, theorem 3.4.4).
-    SixW2,
-    /// No bound is known.
-    None,
-}
-
-impl Bound {
-    /// The bound of the scheme called `name`.
-    pub fn of(name: &str) -> Self {
-        match name {
-            "fair" => Bound::FourD,
-            "charny" => Bound::FourN,
-            "s-perc" | "s-perc-star" => Bound::SixW2,
-            _ => Bound::None,
-        }
-    }
-
-    /// Degree k of the water-filling algorithm WF^k (PERC thesis) whose iterations the bound counts.
-    pub fn degree(self) -> Degree {
-        match self {
+impl Setup {
+    /// Levels of the water-filling algorithm WF^k (PERC thesis) whose iterations `bound` counts, and the rounds that
+    /// it allows.
+    pub fn bounded(&self, bound: Bound) -> (WaterFilling, Option<f64>) {
+        let levels = self.levels(match bound {
             Bound::FourD => Degree::One,
             Bound::FourN => Degree::All,
             Bound::SixW2 | Bound::None => Degree::Two,
-        }
-    }
-
-    /// Bound on the rounds, given the result of WF^k at [`Bound::degree`].
-    pub fn rounds(self, levels: &WaterFilling) -> Option<f64> {
-        match self {
+        });
+        let rounds = match bound {
             Bound::FourD => Some(4.0 * levels.count as f64),
             Bound::FourN => Some(4.0 * levels.of_link.iter().filter(|&&n| n > 0).count() as f64),
             Bound::SixW2 => Some(6.0 * levels.count as f64),
             Bound::None => None,
-        }
+        };
+        (levels, rounds)
     }
-}
 
-impl Setup {
     /// The exact max-min rates, bit/s, and a bottleneck link of each flow.
     pub fn exact(&self) -> (IdVec<FlowId, f64>, IdVec<FlowId, LinkId>) {
         let mut link_ptr = Offsets::<usize>::default();

@@ -14,7 +14,7 @@
 
 use crate::perc::{self, FigureUpdate, Perc, Rule, Tie};
 use std::collections::BTreeMap;
-use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
+use subak_core::scheme::{Bound, Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{FlowId, InputError, SubflowId};
 
 /// Charny's scheme: control packets circle between source and sink under the rule [`Stamped`].
@@ -98,6 +98,8 @@ impl Rule for Stamped {
         weights: true,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
         settles: Settles { within: 0.02, rtts: 60.0 },
+        bound: Bound::FourN,
+        ..Info::DEFAULT
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
@@ -140,6 +142,9 @@ impl Rule for Stamped {
         }
         FigureUpdate { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
     }
+
+    /// Changes nothing: [`Rule::update`] replaces the weight in the link's table.
+    fn reweigh(&self, _link: &mut CharnyLink, _fields: &CharnyFields, _visit: Visit, _was: f64, _weight: f64) {}
 
     /// Sets the packet's initial rate to the flow's demand.
     fn demand(&self, fields: &mut CharnyFields, rate: f64) {

@@ -8,8 +8,8 @@ use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Load, Loss, LossKind, Named, Packet, PacketId, Param, Params, Pop, Port, Queue,
-    Recovery, Scheme, SchemeKind, Settles, SimulationCost, Slab, Source,
+    Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, OnHosts, Packet, PacketId, Param, Params, Pop, Port, Queue,
+    Recovery, Rules, Scheme, SchemeKind, Settles, Slab, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -102,6 +102,8 @@ impl Named for Cubic {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        on_hosts: OnHosts::Kernel,
+        ..Info::DEFAULT
     };
 }
 
@@ -127,11 +129,9 @@ impl Scheme for Cubic {
             fair: (params.word("queue") == "sfq-codel").then_some(plan),
         })
     }
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(if self.fair.is_some() { 1.8 } else { 1.0 })
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        let per_hop = if self.fair.is_some() { 1.8 } else { 1.0 };
+        Rules { recovery: self.recovery, per_hop, ..Rules::default() }
     }
     fn queue(&self, port: &Port) -> CubicQueue {
         match self.fair {

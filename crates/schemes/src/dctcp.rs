@@ -10,8 +10,8 @@ use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port,
-    Recovery, Scheme, SchemeKind, Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, OnHosts, Packet, PacketKind, Param,
+    Params, Port, Recovery, Rules, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -76,6 +76,8 @@ impl Named for Dctcp {
             lossless::HEADROOM,
         ],
         settles: Settles::NEVER,
+        on_hosts: OnHosts::Kernel,
+        ..Info::DEFAULT
     };
 }
 
@@ -96,11 +98,8 @@ impl Scheme for Dctcp {
             lossless: lossless::read(params)?,
         })
     }
-    fn lossless(&self) -> Option<Lossless> {
-        self.lossless
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        Rules { recovery: self.recovery, lossless: self.lossless, ..Rules::default() }
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k", |port| self.hop(port).k_bytes);

@@ -7,7 +7,7 @@
 use crate::perc::{self, FigureUpdate, Perc, Rule};
 use std::collections::HashMap;
 use subak_core::FlowId;
-use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
+use subak_core::scheme::{Bound, Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{InputError, SubflowId};
 
 /// Control packets circle between source and sink under the rule [`LocalMaxMin`].
@@ -100,6 +100,8 @@ impl Rule for LocalMaxMin {
         weights: true,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
         settles: Settles { within: 0.02, rtts: 30.0 },
+        bound: Bound::FourD,
+        ..Info::DEFAULT
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
@@ -141,6 +143,9 @@ impl Rule for LocalMaxMin {
         }
         FigureUpdate { e, b, a, bottlenecked: b <= e, ignored: false }
     }
+
+    /// Changes nothing: [`Rule::update`] replaces the weight in the link's table.
+    fn reweigh(&self, _link: &mut FairLink, _fields: &Vec<FairField>, _visit: Visit, _was: f64, _weight: f64) {}
 
     fn demand(&self, fields: &mut Vec<FairField>, rate: f64) {
         fields.last_mut().expect("the virtual link is there").b = rate;

@@ -19,7 +19,7 @@ use crate::tcp;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Param, Params, PathInfo, Port, Recovery,
-    Scheme, SchemeKind, Settles, Source,
+    Rules, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -110,6 +110,7 @@ impl Named for GoogleSwift {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 
@@ -147,8 +148,8 @@ impl Scheme for GoogleSwift {
             recovery: tcp::recovery(params),
         })
     }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        Rules { recovery: self.recovery, ..Rules::default() }
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let Some((_, longest)) = around.paths else { return Vec::new() };

@@ -20,8 +20,8 @@ use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Preset, Scheme, SchemeKind, Settles, SimulationCost, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Preset, Rules, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -171,6 +171,7 @@ impl Named for Hpcc {
             Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 
@@ -182,12 +183,6 @@ impl Scheme for Hpcc {
     type Hop = Stamper;
     type Sink = ();
 
-    fn takes_one_path(&self) -> bool {
-        true
-    }
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(1.4)
-    }
     fn new(params: &Params) -> Result<Self, InputError> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Hpcc {
@@ -202,7 +197,12 @@ impl Scheme for Hpcc {
             rdma: Rdma::new(params)?,
         })
     }
-    lossless::network!();
+    fn rules(&self) -> Rules {
+        Rules { one_path: true, headers: self.headers, per_hop: 1.4, ..self.rdma.rules() }
+    }
+    fn queue(&self, port: &Port) -> Priority {
+        self.rdma.queue(port)
+    }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let Some((shortest, longest)) = around.paths.map(|(a, b)| (a.base_rtt_ns as f64, b.base_rtt_ns as f64)) else {
             return Vec::new();
@@ -219,9 +219,6 @@ impl Scheme for Hpcc {
         let unlike = (t_ns > MOST_TIMES * shortest).then_some(Doubt { kind: "base-rtt", text });
         let few = "rates may stay unequal for the whole run";
         unlike.into_iter().chain(Doubt::of_window(around, 0.0, LEAST_PACKETS, few)).collect()
-    }
-    fn headers(&self) -> Headers {
-        self.headers
     }
     fn source(&self, flow: &FlowInfo) -> HpccSource {
         let t_ns = if self.t_ns > 0 { self.t_ns } else { flow.rtt_ns };
@@ -426,7 +423,7 @@ mod tests {
     #[test]
     fn telemetry_has_bytes_and_the_simulator_a_least_rate() {
         let (scheme, mut s) = subflow(serde_json::json!({"preset": "hpcc-simulator"}));
-        assert_eq!(scheme.headers(), Headers { data_bytes: 42, ack_bytes: 28 });
+        assert_eq!(scheme.rules().headers, Headers { data_bytes: 42, ack_bytes: 28 });
         assert!((s.w_ai - 65.0).abs() < 1e-6, "40 Mb/s at 100 Gb/s over 13 us: {}", s.w_ai);
         s.in_flight = 1e6;
         assert!((s.window(&scheme, true) - 1625.0).abs() < 1e-6, "{}", s.reference);

@@ -7,7 +7,9 @@
 #[macro_use]
 mod macros;
 
+mod any;
 pub mod foreign;
+pub mod hosts;
 mod lossless;
 pub mod over;
 pub mod perc;
@@ -16,7 +18,8 @@ pub mod registry;
 pub mod soze;
 mod tcp;
 
-pub use registry::{Chosen, Visitor, with_scheme};
+pub use any::AnyScheme;
+pub use registry::{Chosen, Visitor, scheme, with_scheme};
 
 schemes! {
     dctcp::Dctcp,

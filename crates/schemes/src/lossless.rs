@@ -1,10 +1,10 @@
 //! Common parts of schemes over a lossless network: priority flow control and its parameters, loss recovery of NICs,
-//! and a queue that does not drop. A scheme uses `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
+//! and a queue that does not drop. A scheme uses `lossless::params!` and a field [`Rdma`] with its rules and its queue.
 
 use crate::queue::Priority;
-use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Recovery, Threshold};
+use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Recovery, Rules, Threshold};
+use subak_core::{InputError, Nic};
 
 const ABOUT: &str = "priority flow control: threshold of the bytes buffered in a switch from one ingress link, above which the link is paused";
 
@@ -175,40 +175,24 @@ impl Rdma {
         Ok(Rdma { pfc: read(params)?, recovery: recovery(params), acks: Acks::of(params), clock, pacing })
     }
 
+    /// Rules of a scheme over this network. NICs pace flows and serve them round robin.
+    pub fn rules(&self) -> Rules {
+        Rules {
+            recovery: self.recovery,
+            lossless: self.pfc,
+            acks: self.acks.class(),
+            nic: Some(Nic::TakesTurns),
+            clock: self.clock,
+            pacing: self.pacing,
+            ..Rules::default()
+        }
+    }
+
     /// The output queue of a port: strict priority with control packets first.
     pub fn queue(&self, port: &Port) -> Priority {
         Priority::new(room_bytes(self.pfc, port)).with_acks_first_at_nic(self.acks == Acks::FirstAtNic)
     }
 }
-
-/// Methods of `Scheme` for a scheme with a field `rdma`: a lossless network whose NICs pace flows and serve them round
-/// robin.
-macro_rules! network {
-    () => {
-        fn lossless(&self) -> Option<subak_core::scheme::Lossless> {
-            self.rdma.pfc
-        }
-        fn nic(&self) -> Option<subak_core::Nic> {
-            Some(subak_core::Nic::TakesTurns)
-        }
-        fn recovery(&self) -> subak_core::scheme::Recovery {
-            self.rdma.recovery
-        }
-        fn acks(&self) -> Option<subak_core::scheme::Class> {
-            self.rdma.acks.class()
-        }
-        fn clock(&self) -> subak_core::scheme::Clock {
-            self.rdma.clock
-        }
-        fn pacing(&self) -> subak_core::scheme::Pacing {
-            self.rdma.pacing
-        }
-        fn queue(&self, port: &Port) -> $crate::queue::Priority {
-            self.rdma.queue(port)
-        }
-    };
-}
-pub(crate) use network;
 
 /// Reads the PFC parameters; `None` if PFC is off.
 pub fn read(params: &Params) -> Result<Option<Lossless>, InputError> {

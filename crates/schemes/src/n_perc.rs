@@ -58,6 +58,7 @@ impl Rule for Naive {
         weights: true,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
         settles: Settles { within: 0.02, rtts: 100.0 },
+        ..Info::DEFAULT
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
@@ -105,6 +106,10 @@ impl Rule for Naive {
         FigureUpdate { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: false }
     }
 
+    fn reweigh(&self, link: &mut NPercLink, fields: &Vec<NPercField>, visit: Visit, was: f64, weight: f64) {
+        let old = fields[usize::from(visit.hop)];
+        link.sums.reweigh((!old.bottlenecked).then_some(old.a), was, weight, &link.scale);
+    }
     fn forgotten(&self, fields: &mut Vec<NPercField>, hop: u16) {
         fields[usize::from(hop)] = NPercField::NEW;
     }

@@ -13,7 +13,7 @@ use crate::tcp::Window;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Load, Loss, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
+    PathInfo, Port, Recovery, Reply, Rules, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -88,6 +88,7 @@ impl Named for PFabric {
             Param::number("patience", 5.0, AMOUNT, "timeouts in a row before a sender only probes"),
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 
@@ -105,7 +106,7 @@ impl Scheme for PFabric {
             0 => (f64::from(RTO_RTTS) * load.rtt_s).max(RTO_NS as f64 * 1e-9),
             given => given as f64 * 1e-9,
         };
-        SimulationCost { timers: load.live * load.busy_s / rto_s, ..SimulationCost::per_hop(1.35) }
+        SimulationCost { timers: load.live * load.busy_s / rto_s, ..SimulationCost::per_hop(self.rules().per_hop) }
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(PFabric {
@@ -115,19 +116,20 @@ impl Scheme for PFabric {
             patience: params.whole("patience", 1.0, 1e6)? as u32,
         })
     }
-    fn recovery(&self) -> Recovery {
+    fn rules(&self) -> Rules {
         let (rto_ns, rto_rtts) = match self.rto_ns {
             0 => (RTO_NS, RTO_RTTS),
             given => (given.max(1000), 0),
         };
-        Recovery {
+        let recovery = Recovery {
             reorder: None,
             probe: false,
             rto_min_ns: rto_ns,
             rto_rtts,
             rto_max_ns: rto_ns,
             ..Recovery::default()
-        }
+        };
+        Rules { recovery, per_hop: 1.35, ..Rules::default() }
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let given = around.network.links().iter().filter(|link| link.buffer_bytes.is_some()).count();

@@ -19,7 +19,7 @@ use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To, Visit,
+    PathInfo, Port, Recovery, Rules, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -127,6 +127,7 @@ impl Named for Rcp {
         weights: false,
         params: Rcp::PARAMS,
         settles: Settles { within: 0.15, rtts: 300.0 },
+        ..Info::DEFAULT
     };
 }
 
@@ -141,7 +142,7 @@ impl Scheme for Rcp {
     /// Simulation cost, with one timer per sender that checks whether to send a request.
     fn work(&self, load: &Load) -> SimulationCost {
         let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
-        SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(1.45) }
+        SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(self.rules().per_hop) }
     }
     fn new(params: &Params) -> Result<Self, InputError> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
@@ -157,11 +158,9 @@ impl Scheme for Rcp {
             headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
         })
     }
-    fn headers(&self) -> Headers {
-        self.headers
-    }
-    fn recovery(&self) -> Recovery {
-        Recovery { rto_min_ns: self.rto_min_ns, ..Recovery::default() }
+    fn rules(&self) -> Rules {
+        let recovery = Recovery { rto_min_ns: self.rto_min_ns, ..Recovery::default() };
+        Rules { recovery, headers: self.headers, per_hop: 1.45, ..Rules::default() }
     }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

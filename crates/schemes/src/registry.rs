@@ -3,12 +3,13 @@
 //! A scheme, an optimizer or a transport is one file and one line in one of the three lists of `lib.rs`. A pair needs
 //! no entry: its description and its parameters are computed from its parts.
 
-use crate::foreign::{self, Definition};
+use crate::any::{Any, AnyScheme};
+use crate::foreign::Definition;
 use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport, Weight, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
-use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Utilities};
-use subak_core::{InputError, Nic};
+use subak_core::InputError;
+use subak_core::scheme::{Goal, Info, Named, OnHosts, Param, Params, Scheme, Settles, Utilities};
 
 /// Parameters of a scheme as a spec sets them.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
@@ -21,28 +22,24 @@ pub trait Visitor {
     /// is compiled for them.
     const CONTROL_ONLY: bool = false;
     /// Whether the visitor runs the scheme's state machines. If not, it only reads the scheme's properties, and the
-    /// instance may have been visited before.
+    /// instance may have been visited before: see [`scheme`].
     const RUNS: bool = false;
     /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
 }
 
-struct OwnNic;
+struct Boxed;
 
-impl Visitor for OwnNic {
-    type Out = Option<Nic>;
-    fn visit<S: Scheme>(self, scheme: S) -> Option<Nic> {
-        scheme.nic()
+impl Visitor for Boxed {
+    type Out = Box<dyn AnyScheme>;
+    fn visit<S: Scheme>(self, scheme: S) -> Box<dyn AnyScheme> {
+        Box::new(Any(scheme))
     }
 }
 
-/// NIC scheduling that a scheme's paper specifies, if any.
-pub fn own_nic<'a>(name: impl Into<Chosen<'a>>, given: &GivenParams) -> Result<Option<Nic>, InputError> {
-    nic_of(name.into(), given)
-}
-
-fn nic_of(chosen: Chosen, given: &GivenParams) -> Result<Option<Nic>, InputError> {
-    with_scheme(chosen, given, OwnNic)
+/// The scheme `chosen` with the parameters `given`, to be asked for its properties. An invalid parameter is an error.
+pub fn scheme<'a>(chosen: impl Into<Chosen<'a>>, given: &GivenParams) -> Result<Box<dyn AnyScheme>, InputError> {
+    with_scheme(chosen, given, Boxed)
 }
 
 /// A pair of an optimizer and a transport that has a name, as in its paper.
@@ -56,38 +53,68 @@ pub struct PairPreset {
     pub transport: &'static str,
     /// Paper and section.
     pub paper: &'static str,
+    /// How real hosts run the pair.
+    pub on_hosts: OnHosts,
 }
 
 /// Pairs of an optimizer and a transport that have names in papers.
 pub const PRESETS: &[PairPreset] = &[
-    PairPreset { name: "numfabric-swift", optimizer: "given", transport: "swift", paper: "NUMFabric, section 4.1" },
+    PairPreset {
+        name: "numfabric-swift",
+        optimizer: "given",
+        transport: "swift",
+        paper: "NUMFabric, section 4.1",
+        on_hosts: OnHosts::No,
+    },
     PairPreset {
         name: "numfabric",
         optimizer: "xwi",
         transport: "swift",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016",
+        on_hosts: OnHosts::No,
     },
     PairPreset {
         name: "xwi-s-perc",
         optimizer: "xwi",
         transport: "s-perc",
         paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
+        on_hosts: OnHosts::No,
     },
-    PairPreset { name: "soze", optimizer: "given", transport: "soze", paper: "Wang and Ng, Soze, section 3" },
+    PairPreset {
+        name: "soze",
+        optimizer: "given",
+        transport: "soze",
+        paper: "Wang and Ng, Soze, section 3",
+        on_hosts: OnHosts::Programs,
+    },
     PairPreset {
         name: "soze-virtual",
         optimizer: "given",
         transport: "soze-virtual",
         paper: "after Wang and Ng, Soze, section 3",
+        on_hosts: OnHosts::Programs,
     },
     PairPreset {
         name: "xwi-soze",
         optimizer: "xwi",
         transport: "soze-virtual",
         paper: "NUMFabric, section 4.2, over Soze, changed",
+        on_hosts: OnHosts::No,
     },
-    PairPreset { name: "dgd", optimizer: "dgd", transport: "paced", paper: "NUMFabric, section 3 and equation 14" },
-    PairPreset { name: "rcp-star", optimizer: "rcp-star", transport: "paced", paper: "NUMFabric, equations 15 and 16" },
+    PairPreset {
+        name: "dgd",
+        optimizer: "dgd",
+        transport: "paced",
+        paper: "NUMFabric, section 3 and equation 14",
+        on_hosts: OnHosts::No,
+    },
+    PairPreset {
+        name: "rcp-star",
+        optimizer: "rcp-star",
+        transport: "paced",
+        paper: "NUMFabric, equations 15 and 16",
+        on_hosts: OnHosts::No,
+    },
 ];
 
 // A duplicate name is a compile error, for each scheme and for each preset.
@@ -167,7 +194,19 @@ where
     Ok(visitor.visit(Over::of(AsWeights::of(O::new(&params)?), F::new(&params)?)))
 }
 
-pub(crate) fn no_control(name: &str) -> InputError {
+fn visit_foreign<V: Visitor>(
+    definition: &dyn Definition,
+    given: &GivenParams,
+    visitor: V,
+) -> Result<V::Out, InputError> {
+    if const { V::CONTROL_ONLY } {
+        return Err(no_control(definition.info().name));
+    }
+    let params = Params::resolve(definition.info(), given)?;
+    Ok(visitor.visit(if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? }))
+}
+
+fn no_control(name: &str) -> InputError {
     let known: Vec<_> = schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect();
     let what = format!("scheme \"{name}\" does not live on control messages");
     InputError::new("scheme", what, format!("choose one of: {}", known.join(", ")))
@@ -195,6 +234,7 @@ pub fn pair<O: Optimizer, F: Transport>() -> Info {
             within: o.settles.within.max(f.settles.within),
             rtts: F::SLOWDOWN * o.settles.rtts + f.settles.rtts,
         },
+        ..Info::DEFAULT
     }
 }
 
@@ -228,7 +268,7 @@ static SCHEMES: LazyLock<Vec<Info>> =
 
 fn preset(preset: &PairPreset) -> Info {
     let pair = find_pair(preset.optimizer, preset.transport).expect("a preset names a pair that makes sense");
-    Info { name: preset.name, paper: preset.paper, ..*pair }
+    Info { name: preset.name, paper: preset.paper, on_hosts: preset.on_hosts, ..*pair }
 }
 
 fn find_pair(optimizer: &str, transport: &str) -> Option<&'static Info> {
@@ -294,7 +334,7 @@ pub fn with_scheme<'a, V: Visitor>(
 ) -> Result<V::Out, InputError> {
     match chosen.into() {
         Chosen::Named(name) => with_named(name, given, visitor),
-        Chosen::Foreign(definition) => foreign::visit(definition, given, visitor),
+        Chosen::Foreign(definition) => visit_foreign(definition, given, visitor),
     }
 }
 
@@ -342,18 +382,12 @@ pub(crate) fn refusal(optimizer: &str, transport: &str) -> InputError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Made;
-
-    impl Visitor for Made {
-        type Out = ();
-        fn visit<S: Scheme>(self, _: S) {}
-    }
+    use subak_core::scheme::Rules;
 
     #[test]
     fn every_entry_is_made_with_its_defaults() {
         for info in schemes().iter().chain(pairs()) {
-            with_scheme(info.name, &GivenParams::new(), Made).unwrap_or_else(|e| panic!("{}: {e}", info.name));
+            scheme(info.name, &GivenParams::new()).map(|_| ()).unwrap_or_else(|e| panic!("{}: {e}", info.name));
         }
     }
 
@@ -404,6 +438,14 @@ mod tests {
         }
         assert_eq!(pairs().len() + refused, OPTIMIZERS.len() * TRANSPORTS.len());
         assert!(refused > 0 && pairs().len() >= PRESETS.len());
+    }
+
+    #[test]
+    fn a_pair_has_the_rules_of_its_transport() {
+        let rules = |name| Rules { per_hop: 0.0, ..scheme(name, &GivenParams::new()).unwrap().rules() };
+        assert_eq!(rules("given/s-perc"), rules("s-perc"));
+        assert!(!rules("xwi-s-perc").recovers);
+        assert_eq!(rules("xwi-soze").headers, rules("soze-virtual").headers);
     }
 
     #[test]

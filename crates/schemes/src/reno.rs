@@ -6,7 +6,8 @@
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Loss, Named, Packet, Params, Port, Recovery, Scheme, SchemeKind, Settles, Source,
+    Ack, FlowInfo, Goal, Info, Io, Loss, Named, OnHosts, Packet, Params, Port, Recovery, Rules, Scheme, SchemeKind,
+    Settles, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -34,6 +35,8 @@ impl Named for Reno {
         weights: false,
         params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN, tcp::TIMEOUT, tcp::PROBE],
         settles: Settles::NEVER,
+        on_hosts: OnHosts::Kernel,
+        ..Info::DEFAULT
     };
 }
 
@@ -48,8 +51,8 @@ impl Scheme for Reno {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Reno { windows: Windows::of(params)?, recovery: tcp::recovery(params) })
     }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        Rules { recovery: self.recovery, ..Rules::default() }
     }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

@@ -16,7 +16,7 @@
 use crate::perc::division::PercDivision;
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums, Tie};
 use subak_core::InputError;
-use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles, Visit};
+use subak_core::scheme::{Bound, Goal, Info, OnHosts, Param, Params, SchemeKind, Settles, Visit};
 
 /// Control packets circle between source and sink under the rule [`Stateless`].
 pub type SPerc = Perc<Stateless>;
@@ -195,6 +195,8 @@ impl Rule for Stateless {
             COMPACT,
         ],
         settles: Settles { within: 0.02, rtts: 60.0 },
+        bound: Bound::SixW2,
+        on_hosts: OnHosts::Control,
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = false;

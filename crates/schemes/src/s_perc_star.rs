@@ -17,7 +17,7 @@
 use crate::perc::{self, FigureUpdate, Perc, Rule, Scale, Sums};
 use crate::s_perc::{COMPACT, MaxE, PercArithmetic, SPercFields};
 use subak_core::InputError;
-use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
+use subak_core::scheme::{Bound, Goal, Info, OnHosts, Params, SchemeKind, Settles, Visit};
 
 /// The scheme s-PERC*.
 pub type SPercStar = Perc<Robust>;
@@ -88,6 +88,8 @@ impl Rule for Robust {
             perc::DEMAND,
         ],
         settles: Settles { within: 0.02, rtts: 60.0 },
+        bound: Bound::SixW2,
+        on_hosts: OnHosts::Control,
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = true;
@@ -155,6 +157,15 @@ impl Rule for Robust {
         FigureUpdate { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
     }
 
+    fn reweigh(&self, link: &mut SPercStarLink, packet: &Numbered, visit: Visit, was: f64, weight: f64) {
+        let hop = usize::from(visit.hop);
+        let old = packet.fields.links[hop];
+        let elsewhere = (!old.bottlenecked).then_some(old.a);
+        link.sums.reweigh(elsewhere, was, weight, &link.scale);
+        if packet.round_number[hop] == link.round_number {
+            link.shadow.reweigh(elsewhere, was, weight, &link.scale);
+        }
+    }
     fn new_round(&self, link: &mut SPercStarLink) {
         link.max_e.reset();
         link.sums = std::mem::replace(&mut link.shadow, Sums::NONE);

@@ -26,7 +26,7 @@ use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Preset, Scheme, SchemeKind, Settles, Source,
+    Port, Preset, Rules, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -171,6 +171,7 @@ impl Named for Timely {
             Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 
@@ -210,14 +211,16 @@ impl Scheme for Timely {
             rdma: Rdma::new(params)?,
         })
     }
-    lossless::network!();
+    fn rules(&self) -> Rules {
+        Rules { headers: Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }, ..self.rdma.rules() }
+    }
+    fn queue(&self, port: &Port) -> Priority {
+        self.rdma.queue(port)
+    }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let longest = around.paths.filter(|_| self.rdma.pfc.is_none());
         let of_delay = longest.and_then(|(_, path)| Doubt::of_delay(around, "t_low", self.given.on(&path).low_ns));
         of_delay.into_iter().chain(self.doubt_of_gain(around)).collect()
-    }
-    fn headers(&self) -> Headers {
-        Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
     }
     fn source(&self, flow: &FlowInfo) -> TimelySource {
         let subflows = flow.paths.iter().map(|path| TimelySubflow::new(self, path)).collect();
@@ -237,7 +240,7 @@ impl Timely {
     /// Warns if rates that were cut to the minimum take long to recover. A rate r grows by delta for each segment of its
     /// bytes, hence by a factor e in the time in which delta sends a segment.
     fn doubt_of_gain(&self, around: &Around) -> Option<Doubt> {
-        let (least, (path, _)) = (around.least?, around.paths?);
+        let (least, (path, _)) = (around.flows.least?, around.paths?);
         let folds_ns = self.segment_bytes as f64 * 8e9 / (self.delta * path.line_rate_bps);
         let recovery_ns = folds_ns * libm::log(1.0 / self.min_rate).max(0.0);
         let text = format!(

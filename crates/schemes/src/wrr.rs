@@ -9,8 +9,8 @@ use crate::tcp;
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Reply, Rules, Scheme, SchemeKind, Settles, Sink, Source,
 };
 use subak_core::{IdVec, InputError, Nic, Ns, SubflowId, Utility};
 
@@ -103,6 +103,7 @@ impl Named for Wrr {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 
@@ -114,9 +115,6 @@ impl Scheme for Wrr {
     type Hop = FirstWait;
     type Sink = WrrSink;
 
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(1.75)
-    }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Wrr {
             unit: if params.word("unit") == "bytes" { QuantumUnit::Bytes } else { QuantumUnit::Packets },
@@ -128,11 +126,8 @@ impl Scheme for Wrr {
             recovery: tcp::recovery(params),
         })
     }
-    fn nic(&self) -> Option<Nic> {
-        Some(Nic::TakesTurns)
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        Rules { recovery: self.recovery, nic: Some(Nic::TakesTurns), per_hop: 1.75, ..Rules::default() }
     }
     fn queue(&self, port: &Port) -> RoundRobin {
         RoundRobin::new(self.unit, self.queues, port.mtu_bytes, port.buffer_bytes)

@@ -17,8 +17,8 @@ use crate::queue::Fifo;
 use crate::tcp;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Scheme, SchemeKind, Settles, SimulationCost, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Rules, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -123,6 +123,7 @@ impl Named for Xcp {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 
@@ -134,9 +135,6 @@ impl Scheme for Xcp {
     type Hop = XcpHop;
     type Sink = ();
 
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(1.45)
-    }
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Xcp {
             alpha: params.within("alpha", 0.0, 2.0)?,
@@ -147,8 +145,8 @@ impl Scheme for Xcp {
             recovery: tcp::recovery(params),
         })
     }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        Rules { recovery: self.recovery, per_hop: 1.45, ..Rules::default() }
     }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

@@ -1,4 +1,4 @@
-//! Schedule for the traffic program.
+//! The flows that `subak-agent traffic` sends between network namespaces, and when.
 
 use crate::{Control, SCHEMA, SourcePath, WeightChange};
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,8 @@ from typing import Any
 from subak.errors import InputError
 from subak.testbed import control, flowtune
 from subak.testbed.layout import Layout, Link, Plan
-from subak.testbed.testbed import IN_EBPF, Testbed
+from subak.testbed.schemes import on_hosts
+from subak.testbed.testbed import Testbed
 
 _numbers = itertools.count()
 MOST_HOSTS = 64
@@ -25,8 +26,8 @@ LATE_NS = 5_000_000
 def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
     """Runs the trial that the simulator's core requests (``crates/lab``). Request and recording are JSON."""
     asked = json.loads(errand)
-    own, controlled = asked["scheme"] in IN_EBPF, asked["scheme"] in control.SCHEMES
-    granted = asked["scheme"] == flowtune.SCHEME
+    how = on_hosts().get(asked["scheme"])
+    own, controlled, granted = how == "programs", how == "control", how == "allocator"
     underneath = control.UNDERNEATH if controlled else asked["scheme"]
     congestion = f"subak{os.getpid():x}_{next(_numbers)}" if own or granted else _congestion(underneath)
     plan = _plan(asked, telling=own, priority=controlled)

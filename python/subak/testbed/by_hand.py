@@ -14,7 +14,8 @@ from subak._subak import Network, nanoseconds
 from subak.errors import InputError
 from subak.testbed import flowtune, granting
 from subak.testbed.layout import Link, Plan, address, everywhere, unreached
-from subak.testbed.testbed import IN_EBPF, Testbed
+from subak.testbed.schemes import on_hosts
+from subak.testbed.testbed import Testbed
 
 BUFFER_BYTES = 150_000
 """Default size of a queue, bytes: a hundred packets of 1500 bytes."""
@@ -77,9 +78,9 @@ def _scheme(network: str, sharing: Sharing, spec: dict[str, Any]) -> tuple[str |
     given = schemes if isinstance(schemes, list) else []
     own = [one for one in given if isinstance(one, dict) and sharing.scheme in (one.get("label"), one.get("name"))]
     scheme = str(own[0].get("name")) if own else sharing.scheme
-    if scheme not in (*IN_EBPF, flowtune.SCHEME):
-        names = " or ".join((*IN_EBPF, flowtune.SCHEME))
-        hint = f"take {names}, or leave it away: connections then have the kernel's own control"
+    known = [name for name, how in on_hosts().items() if how in ("programs", "allocator")]
+    if scheme not in known:
+        hint = f"take {' or '.join(known)}, or leave it away: connections then have the kernel's own control"
         raise InputError(network if own else None, "--scheme", f'hosts have no scheme "{sharing.scheme}"', hint)
     return scheme, own[0].get("params", {}) if own else {}
 

@@ -8,7 +8,6 @@ from subak.errors import InputError
 from subak.testbed.layout import Plan
 from subak.testbed.testbed import Testbed
 
-SCHEMES = ("s-perc", "s-perc-star")
 UNDERNEATH = "cubic"
 """The kernel's congestion control of connections that a scheme paces: it detects and retransmits losses."""
 MOST_HOPS = 8

@@ -17,8 +17,6 @@ from subak.testbed.layout import Layout, Plan
 from subak.testbed.namespaces import enter_device, leave_device
 
 MOST_NODES = 512
-IN_EBPF = ("soze", "soze-virtual")
-"""Schemes that kernel programs (eBPF) implement."""
 
 
 class Testbed:

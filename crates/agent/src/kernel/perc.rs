@@ -8,8 +8,8 @@ use libbpf_rs::{MapCore, MapFlags, OpenObject, libbpf_sys};
 use rustix::fd::OwnedFd;
 use skeleton::types;
 use std::mem::MaybeUninit;
+use subak_schemes::hosts::perc::PercHosts;
 use subak_schemes::perc::fixed::{FixedLink, PercLinkSettings};
-use subak_schemes::perc::hosts::PercHosts;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {

@@ -6,7 +6,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput};
 use skeleton::types;
 use std::mem::MaybeUninit;
-use subak_schemes::soze::hosts::SozeLinkSettings;
+use subak_schemes::soze::SozeLinkSettings;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {

@@ -8,7 +8,8 @@ use rustix::fd::{FromRawFd, OwnedFd};
 use skeleton::types;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
-use subak_schemes::soze::hosts::{SozeHosts, SozeLinkSettings};
+use subak_schemes::hosts::soze::SozeHosts;
+use subak_schemes::soze::SozeLinkSettings;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {

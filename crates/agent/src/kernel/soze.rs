@@ -9,8 +9,8 @@ use rustix::fs::{Mode, OFlags, open};
 use skeleton::types;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use subak_schemes::hosts::soze::SozeHosts;
 use subak_schemes::soze::SozeSettings;
-use subak_schemes::soze::hosts::SozeHosts;
 
 #[allow(missing_docs, dead_code, clippy::all)]
 mod skeleton {

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use subak_core::scheme::PathInfo;
-use subak_schemes::perc::hosts::{Do, HostFlow, PercHosts, PercSender, check_weight};
+use subak_schemes::hosts::perc::{Do, HostFlow, PercHosts, PercSender, check_weight};
 use subak_schemes::perc::wire::{MOST_BYTES, PORT, PercDatagram};
 use subak_testbed::{Carried, Schedule};
 

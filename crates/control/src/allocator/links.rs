@@ -10,7 +10,8 @@ use subak_solve::ned::{Cluster, NedIteration};
 /// Weight of a new sample in the moving average of unscheduled traffic, if the sample is above it. A lower sample
 /// replaces the average.
 const NEWEST: f64 = 0.1;
-/// Validity of an endpoint's report of unscheduled traffic, in multiples of `patience_ns`.
+/// Validity of an endpoint's report of unscheduled traffic, in multiples of [`ControlSettings::patience_ns`],
+/// which is two leases by default.
 const OBSERVED_FOR: Ns = 10;
 
 impl Allocator {

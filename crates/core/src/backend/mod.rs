@@ -4,18 +4,13 @@ mod watch;
 
 pub use watch::{PaceView, PacketEvent, TraceRecord, Watcher};
 
-use crate::utility::Urgency;
-use crate::{FlowId, IdVec, InputError, LinkId, Network, NodeId, Ns, Utility};
-use std::sync::Arc;
+pub use crate::capacities::{Capacities, LinkChange};
+pub use crate::route::Route;
 
-/// The path of one subflow, in both directions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    /// Links of data packets, from source to destination.
-    pub forward: Vec<LinkId>,
-    /// Links of ACKs, from destination to source.
-    pub back: Vec<LinkId>,
-}
+use crate::scheme::Headers;
+use crate::utility::Urgency;
+use crate::{FlowId, InputError, LinkId, NodeId, Ns, Utility};
+use std::sync::Arc;
 
 /// Start time of a flow that starts only when [`Backend::start_flow`] is called.
 pub const NOT_YET: Ns = Ns::MAX;
@@ -93,7 +88,7 @@ pub struct FlowView {
     /// Control messages of the flow that were dropped or lost.
     pub ctl_drops: u64,
     /// Current rate of the source on the wire, bit/s, over all subflows: the pacing rate, or without pacing the
-    /// congestion window over the base RTT.
+    /// congestion window over the smoothed RTT, which is at least the base RTT.
     pub assigned_bps: f64,
 }
 
@@ -206,53 +201,6 @@ pub enum Injected {
     },
 }
 
-/// A change of a link's state or capacity.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LinkChange {
-    /// One fault that kept the link down has ended.
-    Up,
-    /// One more fault keeps the link down.
-    Down,
-    /// The capacity changes to this value, bit/s.
-    Capacity(f64),
-}
-
-/// The current capacity of each link, updated by link changes.
-#[derive(Debug, Clone)]
-pub struct Capacities {
-    bps: IdVec<LinkId, f64>,
-    /// Number of active faults that hold each link down.
-    down: IdVec<LinkId, u32>,
-}
-
-impl Capacities {
-    /// The capacities of a network with all links up.
-    pub fn of(network: &Network) -> Self {
-        let bps: IdVec<_, _> = network.links().iter().map(|l| l.capacity_bps).collect();
-        Capacities { down: IdVec::filled(0, bps.len()), bps }
-    }
-
-    /// Capacity of each link when up, bit/s.
-    pub fn bps(&self) -> &IdVec<LinkId, f64> {
-        &self.bps
-    }
-
-    /// Whether a fault holds `link` down.
-    pub fn is_down(&self, link: LinkId) -> bool {
-        self.down[link] > 0
-    }
-
-    /// Applies `change` and returns the capacity of `link`, bit/s: 0 while the link is down.
-    pub fn change(&mut self, link: LinkId, change: LinkChange) -> f64 {
-        match change {
-            LinkChange::Up => self.down[link] = self.down[link].saturating_sub(1),
-            LinkChange::Down => self.down[link] += 1,
-            LinkChange::Capacity(bps) => self.bps[link] = bps,
-        }
-        if self.down[link] > 0 { 0.0 } else { self.bps[link] }
-    }
-}
-
 impl Injected {
     /// The link changes that `faults` cause, in time order. Of changes at one time, recoveries come before failures.
     pub fn link_changes(faults: &[Injected]) -> Vec<(Ns, LinkId, LinkChange)> {
@@ -298,7 +246,7 @@ impl PacketSizes {
     }
     /// Sizes with a scheme's own headers added; the payload of a full packet stays the same.
     #[must_use]
-    pub fn with(self, headers: crate::scheme::Headers) -> Self {
+    pub fn with(self, headers: Headers) -> Self {
         PacketSizes {
             mtu_bytes: self.mtu_bytes + headers.data_bytes,
             header_bytes: self.header_bytes + headers.data_bytes,
@@ -358,7 +306,7 @@ pub trait Backend: Send {
     }
     /// Changes the flow's weight and its utility function.
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);
-    /// Starts a flow at `at_ns` whose plan has the start time [`NOT_YET`].
+    /// Starts, at `at_ns`, a flow whose plan has the start time [`NOT_YET`].
     fn start_flow(&mut self, flow: FlowId, at_ns: Ns);
     /// Allows [`Backend::change_link`]; calls slow the simulation down a little. Call it before time advances.
     fn allow_link_changes(&mut self) {}

@@ -1,8 +1,7 @@
 //! The flows of a case as typed columns, for tables of a million rows: no JSON value is made for each cell.
 
-use super::flow::FlowReader;
 use crate::document::unknown_key;
-use crate::formats::flows::COLUMNS;
+use crate::formats::flows::{COLUMNS, in_unit};
 use crate::quantity::quoted;
 use crate::{InputError, InputErrors};
 use serde_json::Value;
@@ -58,19 +57,6 @@ fn number(given: f64) -> Option<Value> {
         _ if given.fract() == 0.0 && (0.0..MOST).contains(&given) => Some(Value::from(given as u64)),
         _ if given.fract() == 0.0 && given.abs() < MOST => Some(Value::from(given as i64)),
         _ => Some(Value::from(given)),
-    }
-}
-
-/// Error for a `unit` of demands where no flow has a demand.
-pub(crate) fn no_demands() -> InputError {
-    InputError::new("unit", "the flows have no demand", "remove unit, or give a column demand")
-}
-
-/// Appends the unit to a demand that is a plain number.
-pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
-    match (&demand, unit) {
-        (Value::Number(number), Some(unit)) => Value::from(format!("{number}{unit}")),
-        _ => demand,
     }
 }
 
@@ -144,17 +130,8 @@ impl FlowColumns {
         self.paths.as_ref()
     }
 
-    /// Passes each row to `flows`. Plain numbers of `demand` are in `unit`.
-    pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), InputError> {
-        if unit.is_some() && self.column("demand").is_none() {
-            return Err(no_demands().below("flows"));
-        }
-        let taken = flows.push_plain(self, unit);
-        (taken..self.rows).try_for_each(|row| flows.push(row, &self.row(row, unit)))
-    }
-
     /// The row as the JSON value of a flow.
-    fn row(&self, row: usize, unit: Option<&str>) -> Value {
+    pub(super) fn row(&self, row: usize, unit: Option<&str>) -> Value {
         let cells = self.columns.iter().filter_map(|(name, column)| {
             let value = column.cell(row)?;
             Some((name.clone(), if name == "demand" { in_unit(value, unit) } else { value }))

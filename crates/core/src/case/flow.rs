@@ -1,8 +1,9 @@
 //! Reading of the flows of a case, one by one.
 
-use super::columns::{CaseColumn, FlowColumns, PathColumns, in_unit};
+use super::columns::{CaseColumn, FlowColumns, PathColumns};
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::flows::Why;
+use crate::formats::flows::{in_unit, no_demands};
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
 use crate::{Flow, Flows, IdVec, InputError, InputErrors, LinkId, Network, NodeId, Policy};
@@ -80,10 +81,19 @@ impl<'a> FlowReader<'a> {
         if self.faults.is_full() { std::mem::take(&mut self.faults).done() } else { Ok(()) }
     }
 
+    /// Reads each row of a table. Plain numbers of `demand` are in `unit`.
+    pub fn push_columns(&mut self, given: &FlowColumns, unit: Option<&str>) -> Result<(), InputError> {
+        if unit.is_some() && given.column("demand").is_none() {
+            return Err(no_demands().below("flows"));
+        }
+        let taken = self.push_plain(given, unit);
+        (taken..given.len()).try_for_each(|row| self.push(row, &given.row(row, unit)))
+    }
+
     /// Reads rows of a table on the fast path, up to the first row that is invalid, has no path or several, or lacks
     /// an id although the table has ids. Returns the number of rows read; [`FlowReader::push`] reads the next row and
     /// reports its error.
-    pub fn push_plain(&mut self, given: &FlowColumns, unit: Option<&str>) -> usize {
+    fn push_plain(&mut self, given: &FlowColumns, unit: Option<&str>) -> usize {
         let (Some(network), Policy::MaxMin | Policy::AlphaFair { .. }) = (self.network, self.policy) else {
             return 0;
         };

@@ -8,16 +8,16 @@ mod network;
 mod policy;
 
 pub use columns::{CaseColumn, FlowColumns, NO_WORD, PathColumns};
-pub(crate) use columns::{in_unit, no_demands};
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
 pub use network::{ReadFile, network_from_text, network_from_value, routing_from_value};
 pub use policy::policy_from_value;
 
 use crate::document::{Format, check_keys, json, list, table, toml};
+use crate::flows::Extra;
 use crate::formats::flows as flow_files;
 use crate::quantity::{quoted, shown};
 use crate::route::{Metric, Routing};
-use crate::{Flows, InputError, InputErrors, Network, Policy, Why};
+use crate::{Flows, InputError, InputErrors, Network, Policy, Utility, Why};
 use flow::FlowReader;
 use serde_json::{Map, Value};
 
@@ -67,7 +67,7 @@ impl Case {
                     InputError::new("flows.file", "the file has no flows", "give a row for each flow").in_file(path)
                 );
             }
-            return Head::read(&value, read_file)?.case(|flows| columns.read_into(unit, flows));
+            return Head::read(&value, read_file)?.case(|flows| flows.push_columns(&columns, unit));
         }
         let head = Head::read(&json::without(text, "flows")?, read_file)?;
         head.case(|flows| json::each(text, "flows", &mut |i, flow| flows.push(i, flow)))
@@ -98,7 +98,19 @@ impl Case {
         let map = table(value, "a case", "{\"policy\": {...}}")?;
         let mut faults = InputErrors::default();
         faults.keep(check_keys(map, &["policy", "routing"]));
-        Head::over(Some((network, metric)), map, faults).case(|flows| columns.read_into(unit, flows))
+        Head::over(Some((network, metric)), map, faults).case(|flows| flows.push_columns(columns, unit))
+    }
+}
+
+impl Utility {
+    /// The utility of flow `f` of `case`; see [`Utility::under`].
+    pub fn of(case: &Case, f: usize) -> Result<Self, InputError> {
+        let none = Extra::default();
+        let extra = case.flows.extra(f).unwrap_or(&none);
+        Utility::under(case.policy, case.flows.weight()[f], extra).map_err(|e| match e.place.starts_with("policy") {
+            true => e,
+            false => e.below(&format!("flows[{f}]")),
+        })
     }
 }
 

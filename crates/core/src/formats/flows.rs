@@ -10,7 +10,6 @@
 //! A demand without a unit is in bit/s, or in the `unit` that the case states beside the file's name.
 
 use crate::InputError;
-use crate::case::{in_unit, no_demands};
 use crate::document::{check_keys, json, nearest, table, text};
 use crate::quantity::quoted;
 use serde_json::{Map, Value, json};
@@ -19,6 +18,19 @@ use std::collections::HashMap;
 
 /// The columns of a table of flows.
 pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
+
+/// Error for a `unit` of demands where no flow has a demand.
+pub(crate) fn no_demands() -> InputError {
+    InputError::new("unit", "the flows have no demand", "remove unit, or give a column demand")
+}
+
+/// Appends the unit to a demand that is a plain number.
+pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
+    match (&demand, unit) {
+        (Value::Number(number), Some(unit)) => Value::from(format!("{number}{unit}")),
+        _ => demand,
+    }
+}
 
 /// Names of the columns of sources and destinations, `src` and `dst` and what others write for them.
 const ENDS: [&[&str]; 2] =

@@ -12,17 +12,28 @@ pub struct Around<'a> {
     pub ports: &'a [Port],
     /// The paths between hosts with the smallest and the largest base RTT; `None` without hosts.
     pub paths: Option<(PathInfo, PathInfo)>,
-    /// The least share of a link that endless flows have at once; `None` if no two share a link.
-    pub least: Option<LeastShare>,
+    /// The flows of the run's first seed.
+    pub flows: FlowShares,
     /// Size of a full packet on the wire, bytes.
     pub mtu_bytes: u32,
 }
 
-/// The least share of a link that a flow has among endless flows, in proportion to weights.
+/// The flows of a run, as a scheme checks them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FlowShares {
+    /// The least share of a link that endless flows have at once; `None` if no two share a link.
+    pub least: Option<LeastShare>,
+    /// Whether data of endless flows and ACKs share links.
+    pub both_ways: bool,
+}
+
+/// The least share of a link that a subflow has among endless flows, in proportion to weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LeastShare {
-    /// Number of endless flows at the link.
+    /// Number of subflows of endless flows at the link.
     pub flows: usize,
+    /// Whether some of these flows have several subflows, which may each have less than an equal part.
+    pub pooled: bool,
     /// The share, bit/s.
     pub bps: f64,
     /// Base RTT of such a flow, ns.
@@ -75,15 +86,18 @@ impl Doubt {
         (2 * interval_ns < rtt_ns).then_some(Doubt { kind: "price-interval", text })
     }
 
-    /// A warning if the least share of a flow is below `least` packets in `in_ns` and its base RTT together.
+    /// A warning if the least share of a flow is below `least` packets in `in_ns` and its base RTT together, or below
+    /// twice as many with several subflows.
     pub fn of_window(around: &Around, in_ns: f64, least: f64, outcome: &str) -> Option<Doubt> {
-        let share = around.least?;
+        let share = around.flows.least?;
+        let least = if share.pooled { 2.0 * least } else { least };
         let ns = share.rtt_ns + in_ns;
         let packets = share.packets(ns, around.mtu_bytes);
         let text = format!(
-            "{} endless flows share a link, and the least share is {:.2} packets in {:.1} us, of a base RTT of {:.1} us: with less \
+            "{} endless {} share a link, and the least share is {:.2} packets in {:.1} us, of a base RTT of {:.1} us: with less \
              than {least} {outcome}; take fewer flows, smaller packets, or larger delays",
             share.flows,
+            if share.pooled { "subflows" } else { "flows" },
             packets,
             ns / 1e3,
             share.rtt_ns / 1e3

@@ -1,9 +1,4 @@
-//! Defaults of parameters that depend on the run: on the policy, or on the share of ACKs.
-
-use super::info::{Info, Param};
-use crate::Policy;
-use crate::keys::ParamValue;
-use serde_json::{Map, Value as Json};
+//! Quantities of a run that defaults of parameters depend on.
 
 /// A quantity that a parameter's default depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,44 +11,8 @@ pub enum Follows {
     MaxMin,
     /// Whether the policy prioritizes some flows (fct, srpt, edf). If so, the default is a bound that never binds.
     Urgency,
-}
-
-/// A bound that never binds, as a multiple of the line rate. The experiment on NUMFabric's figure 7 uses this bound.
-const UNBOUNDED: f64 = 1e6;
-
-/// Largest share of a link that a default reserves, for any packet sizes.
-const MOST_SET_ASIDE: f64 = 0.5;
-
-/// Properties of a run on which defaults depend.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Circumstances {
-    /// The policy.
-    pub policy: Policy,
-    /// Fraction of a link used by the ACKs of a saturated reverse link; 0 if data and ACKs never share a link.
-    pub ack_share: f64,
-}
-
-impl Circumstances {
-    /// The parameters `given` for the scheme `info`, completed by the defaults that depend on the run.
-    pub fn complete(&self, info: &Info, given: &Map<String, Json>) -> Map<String, Json> {
-        let mut params = given.clone();
-        for param in info.params {
-            if let Some(value) = self.value(param) {
-                params.entry(param.key.name).or_insert(value);
-            }
-        }
-        params
-    }
-
-    fn value(&self, param: &Param) -> Option<Json> {
-        match param.follows? {
-            Follows::MaxMin => Some((self.policy == Policy::MaxMin).into()),
-            Follows::Alpha => self.policy.alpha().map(Json::from),
-            Follows::Acks => match param.default() {
-                ParamValue::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE).into()),
-                ParamValue::Flag(_) | ParamValue::Word(_) => None,
-            },
-            Follows::Urgency => self.policy.ranks().then(|| UNBOUNDED.into()),
-        }
-    }
+    /// The smallest weight of a subflow, if that is below the default, under schemes whose weights are the flows'.
+    SmallestWeight,
+    /// As [`Follows::SmallestWeight`]: the default, a number of flows of weight 1, as flows of that weight.
+    SmallestFlows,
 }

@@ -165,6 +165,68 @@ pub struct Info {
     pub params: &'static [Param],
     /// Tolerance and convergence time.
     pub settles: Settles,
+    /// Proven bound on the rounds in which rates become exact.
+    pub bound: Bound,
+    /// How real hosts run the scheme.
+    pub on_hosts: OnHosts,
+}
+
+impl Info {
+    /// A reactive scheme without weights, parameters and promises, for the fields that a scheme leaves out.
+    pub const DEFAULT: Info = Info {
+        name: "",
+        about: "",
+        paper: "",
+        kind: SchemeKind::Reactive,
+        lives_on_control: false,
+        goal: Goal::Own,
+        weights: false,
+        params: &[],
+        settles: Settles::NEVER,
+        bound: Bound::None,
+        on_hosts: OnHosts::No,
+    };
+}
+
+/// A proven bound on the rounds in which rates become exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// 4 rounds for each iteration of the water-filling algorithm WF1 (PERC thesis, theorem 2.6.1).
+    FourD,
+    /// 4 rounds for each bottleneck link (PERC thesis, section 2.7).
+    FourN,
+    /// 6 rounds for each iteration of the water-filling algorithm WF2 (PERC thesis, theorem 3.4.4).
+    SixW2,
+    /// No bound is known.
+    None,
+}
+
+/// How real hosts run a scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnHosts {
+    /// They do not.
+    No,
+    /// By the kernel's own congestion control of that name, without parameters.
+    Kernel,
+    /// By eBPF programs at senders and queues.
+    Programs,
+    /// By control packets between agents, and eBPF programs at queues.
+    Control,
+    /// By the allocator's daemon and an endpoint at each host.
+    Allocator,
+}
+
+impl OnHosts {
+    /// Name in one word; `None` for a scheme that hosts do not run.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            OnHosts::No => None,
+            OnHosts::Kernel => Some("kernel"),
+            OnHosts::Programs => Some("programs"),
+            OnHosts::Control => Some("control"),
+            OnHosts::Allocator => Some("allocator"),
+        }
+    }
 }
 
 /// Tolerance and convergence time of a scheme, for a constant set of flows and one queue per host. With per-flow round

@@ -5,6 +5,7 @@
 //! effects that the machine returns. The same machines run under the round-based backend (control messages only) and
 //! the packet simulator.
 
+mod circumstances;
 mod doubts;
 mod follows;
 mod info;
@@ -12,19 +13,23 @@ mod io;
 mod lossless;
 mod packet;
 mod repair;
+mod rules;
 
-pub use doubts::{Around, Doubt, LeastShare};
-pub use follows::{Circumstances, Follows};
+pub use circumstances::Circumstances;
+pub use doubts::{Around, Doubt, FlowShares, LeastShare};
+pub use follows::Follows;
 pub use info::{
-    Doubtful, FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles, Utilities,
+    Bound, Doubtful, FlowInfo, Goal, InRounds, Info, OnHosts, Param, Params, PathInfo, Port, Preset, SchemeKind,
+    Settles, Utilities,
 };
 pub use io::{Effect, Io, To, UpdateRecord};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};
 pub use repair::{Ack, Loss, LossKind, Recovery};
+pub use rules::{Clock, Headers, Pacing, Rules};
 
-use crate::backend::LinkChange;
-use crate::{FlowId, InputError, LinkId, Network, Nic, NodeId, Ns, SubflowId, Utility};
+use crate::capacities::LinkChange;
+use crate::{FlowId, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use std::any::TypeId;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -52,28 +57,18 @@ pub trait Scheme: Sized + Clone + Send + 'static {
 
     /// Creates the scheme with `params`, already checked against [`Info::params`]. Inconsistent values are errors.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// Fraction of a link's capacity allocated to data: below 1 if part is reserved for control packets or ACKs, or
-    /// left free.
-    fn data_share(&self) -> f64 {
-        1.0
+    /// Constant properties of the scheme.
+    fn rules(&self) -> Rules {
+        Rules::default()
     }
-    /// Whether rates converge again after control messages were lost or a link was down. Otherwise links keep
-    /// outdated state.
-    fn recovers(&self) -> bool {
-        true
-    }
-    /// Estimated simulation cost.
+    /// Estimated simulation cost: [`Rules::per_hop`], and whatever depends on the load.
     fn work(&self, load: &Load) -> SimulationCost {
         let _ = load;
-        SimulationCost::default()
+        SimulationCost::per_hop(self.rules().per_hop)
     }
     /// Whether it sends control packets.
     fn sends_ctl(&self) -> bool {
         TypeId::of::<Self::Ctl>() != TypeId::of::<()>()
-    }
-    /// Whether a source compares successive values from links, so that all packets of a subflow must take one path.
-    fn takes_one_path(&self) -> bool {
-        false
     }
     /// Error that stopped the scheme's state machines, if any. Only schemes that users write in Python or C can fail
     /// so.
@@ -84,35 +79,6 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let _ = around;
         Vec::new()
-    }
-    /// How the backend detects losses of data and retransmits.
-    fn recovery(&self) -> Recovery {
-        Recovery::default()
-    }
-    /// PFC parameters if switches are lossless. The scheme's queue must then support classes ([`Queue::pause`]) and
-    /// need not limit its length.
-    fn lossless(&self) -> Option<Lossless> {
-        None
-    }
-    /// Bytes that the scheme's header adds to a full packet and to an ACK.
-    fn headers(&self) -> Headers {
-        Headers::default()
-    }
-    /// Priority class of ACKs; `None`: the class of the data packet.
-    fn acks(&self) -> Option<Class> {
-        None
-    }
-    /// NIC scheduling, if the scheme's paper specifies it; `None`: the scheduling that the network sets.
-    fn nic(&self) -> Option<Nic> {
-        None
-    }
-    /// Resolution of transmission times and pacing gaps.
-    fn clock(&self) -> Clock {
-        Clock::Exact
-    }
-    /// How NICs apply pacing rates.
-    fn pacing(&self) -> Pacing {
-        Pacing::default()
     }
     /// The output queue before a link.
     fn queue(&self, port: &Port) -> Self::Queue;
@@ -156,36 +122,6 @@ impl<T> Carries<T> for T {
     fn open(self) -> Option<T> {
         Some(self)
     }
-}
-
-/// Bytes that a scheme's own header adds to packets on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Headers {
-    /// Bytes added to each data packet.
-    pub data_bytes: u32,
-    /// Bytes added to each ACK.
-    pub ack_bytes: u32,
-}
-
-/// Resolution of transmission times and pacing gaps.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Clock {
-    /// Fine enough that rounding does not change rates.
-    #[default]
-    Exact,
-    /// Whole nanoseconds, rounded down, at least one: links and pacing are faster than specified. The pacing gap
-    /// counts from a packet's actual departure, not from its earliest possible one.
-    WholeNs,
-}
-
-/// NIC pacing. By default each flow sends at its own latest pacing rate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pacing {
-    /// Whether a new rate applies from the next packet on: a pacing gap that has begun ends as scheduled.
-    pub late_rates: bool,
-    /// Whether a NIC has a single timer. The timer is set for the flow that may send first at that time. Flows that
-    /// may send earlier wait until another event wakes the NIC: an arrival, the end of a packet, a new flow.
-    pub one_timer: bool,
 }
 
 /// The sender's side of a flow.
@@ -283,7 +219,7 @@ pub trait Hop<S: Scheme>: Send {
         let _ = port;
     }
     /// A link has recovered, or routing has detected a failure or recovery. State that depends on lost messages is
-    /// outdated. Simulators call this hook for schemes that do not [recover](Scheme::recovers).
+    /// outdated. Simulators call this hook for schemes that do not [recover](Rules::recovers).
     fn on_topology(&mut self, port: &Port) {
         let _ = port;
     }

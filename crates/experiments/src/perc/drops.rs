@@ -6,9 +6,10 @@
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
 use subak_core::rng::Stream;
+use subak_core::scheme::Bound;
 use subak_core::{IdVec, InputError, LinkId};
 use subak_rounds::setup::DELAY_NS;
-use subak_rounds::{Bound, RoundsPlan, Setup, Wire, run};
+use subak_rounds::{RoundsPlan, Setup, Wire, run};
 
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-drops", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
@@ -50,7 +51,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
         let mut plan = RoundsPlan { seed, round_ns: Some(200_000), drop, drop_rounds: rounds, ..RoundsPlan::default() };
         plan.params.insert("rto".into(), json!(rto_us * 1e-6));
         let outcome = run("s-perc-star", &setup, &ideal_bps, &plan)?;
-        let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.degree())).unwrap_or(f64::INFINITY);
+        let allowed = setup.bounded(Bound::SixW2).1.unwrap_or(f64::INFINITY);
         Ok((outcome.converged, outcome.drops, outcome.rounds_after_drop.unwrap_or(0.0), allowed))
     };
     let taken = context.each(&jobs, jobs.len(), one)?;

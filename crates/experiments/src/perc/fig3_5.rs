@@ -4,7 +4,8 @@
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::{Value, json};
 use subak_core::{InputError, LinkId};
-use subak_rounds::{Bound, CapacityDraw, ConvergeOutcome, Degree, Random, RoundsPlan, Setup, run};
+use subak_rounds::{CapacityDraw, ConvergeOutcome, Degree, Random, RoundsPlan, Setup, run};
+use subak_schemes::registry;
 
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-fig3.5", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
@@ -93,12 +94,11 @@ fn take(job: &DropsJob) -> Result<Taken, InputError> {
         plan.params.insert("reverse".into(), json!(false));
     }
     let outcome = run(job.scheme, &setup, &ideal_bps, &plan)?;
-    let bound = Bound::of(job.scheme);
-    let levels = setup.levels(bound.degree());
+    let (levels, allowed) = setup.bounded(registry::find(job.scheme)?.bound);
     Ok(Taken {
         converged: outcome.converged,
         rounds: outcome.rounds,
-        allowed: bound.rounds(&levels).unwrap_or(f64::INFINITY),
+        allowed: allowed.unwrap_or(f64::INFINITY),
         levels: levels.count,
     })
 }

@@ -3,7 +3,8 @@
 use crate::{Context, ExperimentInfo, ExperimentKind, largest, quantile};
 use serde_json::json;
 use subak_core::InputError;
-use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
+use subak_core::scheme::Bound;
+use subak_rounds::{CapacityDraw, Random, RoundsPlan, run};
 
 pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "perc-rounds", kind: ExperimentKind::Rounds, settings: SETTINGS, compute };
@@ -24,7 +25,7 @@ fn compute(context: &mut Context) -> Result<(), InputError> {
         let plan = RoundsPlan { seed, ..RoundsPlan::default() };
         let fair = run("fair", &setup, &ideal_bps, &plan)?;
         let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
-        let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.degree())).unwrap_or(f64::INFINITY);
+        let allowed = setup.bounded(Bound::SixW2).1.unwrap_or(f64::INFINITY);
         Ok((fair.converged && stateless.converged, fair.rounds, stateless.rounds, allowed))
     };
     let taken = context.each(&jobs, count, both)?;

@@ -24,6 +24,7 @@ pub const INFO: Info = Info {
     weights: true,
     params: &[ACKS],
     settles: Settles::AT_ONCE,
+    ..Info::DEFAULT
 };
 
 /// Parameter `acks`: whether capacity is reserved for ACKs.

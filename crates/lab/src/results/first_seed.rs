@@ -1,14 +1,15 @@
 //! Warnings about the flows of a spec's first seed: their paths, their shares of links, and those that are omitted.
 
 use crate::spec::ValidSpec;
-use crate::spec::backends::{BackendKind, SchemeChoice};
+use crate::spec::backends::BackendKind;
+use crate::spec::choice::SchemeChoice;
 use crate::spec::scenario::Scenario;
-use crate::spec::workload::Plan;
+use crate::spec::workload::{Plan, Planned};
 use std::cell::OnceCell;
-use subak_core::backend::{Injected, LinkChange, PacketSizes, Route};
+use subak_core::backend::{FlowPlan, Injected, LinkChange, PacketSizes, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Goal, Info, LeastShare};
-use subak_core::{IdVec, Link, LinkId, Ns};
+use subak_core::scheme::{FlowShares, Goal, Info, LeastShare};
+use subak_core::{FlowId, IdVec, Link, LinkId, Ns};
 
 /// The first seed of a scenario, whose flows are planned once, and only if a warning needs them.
 pub(super) struct FirstSeed<'a> {
@@ -57,22 +58,31 @@ pub(super) fn late(first: &FirstSeed) -> Option<String> {
 /// Expected number of flows above which their shares are not examined.
 const MOST_SHARES: f64 = 1e5;
 
-/// The least share of a link that an endless flow has, in proportion to weights, and as packets in its
-/// base RTT, at the lowest capacities that faults leave; `None` if no two endless flows share a link.
-pub(super) fn least_share(first: &FirstSeed) -> Option<LeastShare> {
-    let Scenario { topology, workload, packet, duration_ns, faults, .. } = first.scenario;
+/// Shares of the endless flows; the default if there are none, or too many.
+pub(super) fn shares(first: &FirstSeed) -> FlowShares {
+    let Scenario { topology, workload, packet, duration_ns, .. } = first.scenario;
     let many = || workload.expected(topology, *packet, *duration_ns).flows > MOST_SHARES;
     if workload.has_sizes() || workload.has_jobs() || many() {
-        return None;
+        return FlowShares::default();
     }
-    let flows = &first.plan()?.flows;
+    let Some(Plan { flows, .. }) = first.plan() else { return FlowShares::default() };
+    FlowShares { least: least_share(first.scenario, flows), both_ways: workload.runs_both_ways(flows) }
+}
+
+/// The least share of a link that an endless flow has, in proportion to weights, and as packets in its
+/// base RTT, at the lowest capacities that faults leave; `None` if no two endless flows share a link.
+fn least_share(scenario: &Scenario, flows: &IdVec<FlowId, Planned>) -> Option<LeastShare> {
+    let Scenario { topology, packet, faults, .. } = scenario;
     let endless: Vec<_> = flows
         .iter()
         .map(|f| &f.plan)
         .filter(|f| {
-            f.size_bytes.is_none() && f.routes.len() == 1 && f.stop_ns.is_none_or(|stop_ns| stop_ns > f.start_ns)
+            let is_whole = f.spread.is_none() || f.routes.len() == 1;
+            f.size_bytes.is_none() && is_whole && f.stop_ns.is_none_or(|stop_ns| stop_ns > f.start_ns)
         })
+        .flat_map(|f| f.routes.iter().map(move |route| Endless::of(f, route)))
         .collect();
+    let pooled = endless.iter().any(|subflow| subflow.pooled);
     let mut links = topology.network().links().clone();
     for (_, l, change) in Injected::link_changes(faults) {
         if let LinkChange::Capacity(bps) = change {
@@ -81,31 +91,48 @@ pub(super) fn least_share(first: &FirstSeed) -> Option<LeastShare> {
     }
     let mut smallest = IdVec::<LinkId, f64>::filled(f64::INFINITY, links.len());
     let mut changes: Vec<(Ns, bool, usize)> = Vec::new();
-    for (f, flow) in endless.iter().enumerate() {
-        flow.routes[0].forward.iter().for_each(|&l| smallest[l] = smallest[l].min(flow.weight));
-        changes.push((flow.start_ns, true, f));
-        changes.push((flow.stop_ns.unwrap_or(Ns::MAX), false, f));
+    for (s, subflow) in endless.iter().enumerate() {
+        subflow.route.forward.iter().for_each(|&l| smallest[l] = smallest[l].min(subflow.weight));
+        changes.push((subflow.start_ns, true, s));
+        changes.push((subflow.stop_ns, false, s));
     }
     changes.sort_unstable();
     let mut live = IdVec::<LinkId, (usize, f64)>::filled((0, 0.0), links.len());
     let mut least: Option<LeastShare> = None;
-    for (_, starts, f) in changes {
-        let route = &endless[f].routes[0];
+    for (_, starts, s) in changes {
+        let Endless { route, weight, .. } = endless[s];
         for &l in &route.forward {
             let (count, weights) = &mut live[l];
             if !starts {
-                (*count, *weights) = (*count - 1, *weights - endless[f].weight);
+                (*count, *weights) = (*count - 1, *weights - weight);
                 continue;
             }
-            (*count, *weights) = (*count + 1, *weights + endless[f].weight);
+            (*count, *weights) = (*count + 1, *weights + weight);
             let bps = links[l].capacity_bps * smallest[l] / *weights;
-            let share = LeastShare { flows: *count, bps, rtt_ns: base_rtt_ns(route, &links, *packet) };
+            let share = LeastShare { flows: *count, pooled, bps, rtt_ns: base_rtt_ns(route, &links, *packet) };
             if *count > 1 && least.is_none_or(|known| share.bps * share.rtt_ns < known.bps * known.rtt_ns) {
                 least = Some(share);
             }
         }
     }
     least
+}
+
+/// A subflow of an endless flow.
+#[derive(Clone, Copy)]
+struct Endless<'a> {
+    route: &'a Route,
+    weight: f64,
+    pooled: bool,
+    start_ns: Ns,
+    stop_ns: Ns,
+}
+
+impl<'a> Endless<'a> {
+    fn of(flow: &FlowPlan, route: &'a Route) -> Self {
+        let (count, stop_ns) = (flow.routes.len(), flow.stop_ns.unwrap_or(Ns::MAX));
+        Endless { route, weight: flow.weight / count as f64, pooled: count > 1, start_ns: flow.start_ns, stop_ns }
+    }
 }
 
 /// Base RTT of a route, ns.

@@ -2,9 +2,9 @@
 //!
 //! A key that has an effect in some trial has one: a sweep may give it for the sake of one of its points.
 
-use super::warnings::Warning;
+use super::warning::Warning;
 use crate::spec::ValidSpec;
-use crate::spec::backends::SchemeChoice;
+use crate::spec::choice::SchemeChoice;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Plan;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Packet table of a trial, in a file of its own: one row for each event of a packet at a link, streamed to disk.
 
-use crate::results::store;
+use crate::results::footer;
 use crate::results::table::{columns, properties};
 use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -94,7 +94,7 @@ impl PacketTable {
             "header_bytes": sizes.header_bytes,
             "mss_bytes": sizes.mss_bytes(),
         });
-        let mut metadata = store::metadata(spec_hash);
+        let mut metadata = footer::metadata(spec_hash);
         let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
         metadata.extend([pair("subak.trial", trial.to_string()), pair("subak.network", network.to_string())]);
         let schema = Arc::new(Schema::new(fields()));

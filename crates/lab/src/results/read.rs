@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::files;
-use crate::results::{renamed, store};
+use crate::results::{footer, renamed};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -91,7 +91,7 @@ fn complete_trials(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
         let number = c.get("trial").and_then(Value::as_u64)?;
         let path = renamed::trials(dir).join(format!("{number}.parquet"));
         let is = c.get("status").and_then(Value::as_str) == Some("complete") && path.exists();
-        (is || hash.is_some_and(|hash| store::is_of_spec(&path, hash))).then_some(path)
+        (is || hash.is_some_and(|hash| footer::is_of_spec(&path, hash))).then_some(path)
     };
     manifest.get("trials").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
 }

@@ -2,7 +2,7 @@
 //! kind of row. Columns that do not apply to a row are null.
 
 use crate::spec::ValidSpec;
-use crate::spec::backends::SchemeChoice;
+use crate::spec::choice::SchemeChoice;
 use crate::spec::swept::AxisUnit;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};

@@ -6,16 +6,16 @@ use crate::results::first_seed::{self, FirstSeed};
 use crate::results::no_effect;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
+use crate::results::warning::Warning;
 use crate::spec::ValidSpec;
-use crate::spec::backends::SchemeChoice;
+use crate::spec::choice::SchemeChoice;
 use crate::spec::scenario::Scenario;
-use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use subak_core::backend::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Doubt, Goal, LeastShare};
+use subak_core::scheme::{Doubt, FlowShares, Goal};
 use subak_core::{LinkId, Nic, Policy};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
@@ -29,26 +29,6 @@ const SLOW_BPS: f64 = 1e6;
 
 /// Metrics for which wide confidence intervals cause a warning.
 const WATCHED: &[&str] = &["slowdown_mean", "slowdown_p50", "slowdown_p99", "wait_p99_ns", "convergence_p50_ns"];
-
-/// A condition that limits the validity of results.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Warning {
-    /// Kind of warning, such as `few-flows`.
-    pub kind: &'static str,
-    /// Label of the scheme, if the warning concerns a single scheme.
-    pub scheme: Option<String>,
-    /// Value of each axis, if the warning concerns a single sweep point.
-    pub axes: BTreeMap<String, Value>,
-    /// Numbers of the trials that the warning concerns.
-    pub trials: Vec<u64>,
-    /// One sentence: the problem and a hint.
-    pub text: String,
-}
-
-impl Warning {
-    /// Kind of the warning for runs in which no flow completed.
-    pub const NOTHING_FINISHED: &str = "nothing-finished";
-}
 
 /// Warnings about `spec`, and about the complete trials in `dir`.
 pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Error> {
@@ -79,11 +59,11 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         let (scenario, _) = spec.scenario(first);
         let trials = (first as u64..(first + per_scenario) as u64).collect::<Vec<_>>();
         let first_seed = FirstSeed::new(spec, scenario);
-        let least = first_seed::least_share(&first_seed);
+        let flows = first_seed::shares(&first_seed);
         for (choice, Doubt { kind, text }) in spec
             .schemes
             .iter()
-            .flat_map(|choice| doubts(scenario, choice, least).into_iter().map(move |doubt| (choice, doubt)))
+            .flat_map(|choice| doubts(scenario, choice, flows).into_iter().map(move |doubt| (choice, doubt)))
         {
             note(
                 &mut all,
@@ -170,10 +150,10 @@ fn note(all: &mut Vec<Warning>, new: Warning) {
 }
 
 /// A warning for each parameter of the scheme whose value does not suit the scenario's network.
-fn doubts(scenario: &Scenario, choice: &SchemeChoice, least: Option<LeastShare>) -> Vec<Doubt> {
+fn doubts(scenario: &Scenario, choice: &SchemeChoice, flows: FlowShares) -> Vec<Doubt> {
     let Ok((backend, info)) = choice.backend() else { return Vec::new() };
     let params = scenario.circumstances(true).complete(&info, &choice.params);
-    backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet, least)
+    backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet, flows)
 }
 
 /// Notes on how network and workload files were interpreted, as kind and text.
@@ -204,7 +184,11 @@ fn does_not_recover(scenario: &Scenario, choice: &SchemeChoice) -> bool {
         Injected::Restart { machine: Machine::Hop(_) | Machine::Node(_), .. } => true,
         Injected::Capacity { .. } | Injected::Restart { .. } => false,
     };
-    let recovers = || choice.backend().map_or(true, |(backend, _)| backend.recovers(&choice.name, &choice.params));
+    let recovers = || {
+        choice
+            .backend()
+            .map_or(true, |(backend, _)| backend.rules(&choice.name, &choice.params).unwrap_or_default().recovers)
+    };
     scenario.faults.iter().any(hurts) && !recovers()
 }
 
@@ -392,7 +376,9 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
 
 /// Whether the scheme requires lossless switches.
 fn is_lossless(choice: &SchemeChoice) -> bool {
-    choice.backend().is_ok_and(|(backend, _)| backend.is_lossless(&choice.name, &choice.params))
+    choice.backend().is_ok_and(|(backend, _)| {
+        backend.rules(&choice.name, &choice.params).is_ok_and(|rules| rules.lossless.is_some())
+    })
 }
 
 /// Fraction of a controller link used by messages; above it, a warning is issued. Pacing limits messages to half

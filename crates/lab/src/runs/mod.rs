@@ -3,22 +3,26 @@
 mod actions;
 mod convergence;
 pub(crate) mod jobs;
+mod live;
 mod passing;
 mod recorder;
 pub mod remote;
 pub(crate) mod simulate;
 pub mod stepping;
+pub(crate) mod task;
 pub(crate) mod testbed;
 pub(crate) mod trial;
 pub mod watched;
 mod window;
 
 use crate::error::Error;
+use crate::results::footer::{BUILD, VERSION};
 use crate::results::read::read_manifest;
 use crate::results::scenes::described;
 use crate::results::spent::{Spent, Took};
-use crate::results::store::{BUILD, Store, TrialStatus, VERSION};
-use crate::results::warnings::{self, Warning};
+use crate::results::store::{Store, TrialStatus};
+use crate::results::warning::Warning;
+use crate::results::warnings;
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
 use remote::RemoteWorkers;
@@ -30,7 +34,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use subak_core::InputError;
-use testbed::Testbed;
+use task::Testbed;
 use trial::{TrialEnd, attempt};
 use watched::WatchedTrial;
 

@@ -4,7 +4,7 @@ use super::Work;
 use super::trial::{TrialEnd, attempt};
 use crate::error::Error;
 use crate::results::spent::Spent;
-use crate::results::store::Store;
+use crate::results::store::{Store, TrialFiles};
 use crate::runs::RunOptions;
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
@@ -32,15 +32,6 @@ pub struct RemoteTrial {
     pub wall_s: f64,
     /// CPU time, s.
     pub cpu_s: f64,
-}
-
-/// The files of a trial.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrialFiles {
-    /// Table of results.
-    pub table: Vec<u8>,
-    /// Table of recorded packets, if the spec requests it.
-    pub packets: Option<Vec<u8>>,
 }
 
 /// Runs trial `trial` of `spec` on behalf of another machine, with temporary files in `dir`. `None` if it was cancelled.

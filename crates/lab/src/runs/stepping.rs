@@ -1,7 +1,8 @@
 //! A simulation that its caller advances: flows, weights, paths and links change between two steps.
 
 use crate::quiet;
-use crate::results::warnings::{self, Warning};
+use crate::results::warning::Warning;
+use crate::results::warnings;
 use crate::spec::ValidSpec;
 use crate::spec::backends::SimulationInput;
 use crate::spec::outside::Outside;

@@ -2,13 +2,15 @@
 
 use crate::error::Error;
 use crate::files::PartialFile;
+use crate::results::footer::metadata_of_trial;
 use crate::results::packets::PacketTable;
 use crate::results::spent::Took;
-use crate::results::store::{self, Store};
+use crate::results::store::Store;
 use crate::results::table::TableWriter;
 use crate::runs::RunOptions;
 use crate::runs::recorder::SharedTable;
 use crate::runs::simulate;
+use crate::runs::task::Trial;
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
 use parquet::errors::ParquetError;
@@ -86,7 +88,7 @@ fn run(
     let scenario = &*scenario.under(scheme);
     let scenario = &*scenario.drawn(seed);
     let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
-    let metadata = store::metadata_of_trial(spec, number);
+    let metadata = metadata_of_trial(spec, number);
     let (rows, file) = store.begin(number).map_err(TrialError::Files)?;
     let mut table = TableWriter::new(file, spec, &scenario.axis_values, scheme, metadata)?;
     let path = store.packets_path(number);
@@ -100,7 +102,7 @@ fn run(
             Some(SharedTable::new(PacketTable::new(file, &spec.hash, number, network, scenario.packet)?))
         }
     };
-    let trial = simulate::Trial {
+    let trial = Trial {
         number,
         scenario,
         scheme,

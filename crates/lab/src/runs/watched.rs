@@ -1,8 +1,8 @@
 //! Live view of a run, in the JSON format of the allocator's live page. It only reads the run's state, so that
 //! results do not depend on it.
 
+use super::live::Live;
 use super::passing::KnownFlows;
-use super::simulate::Live;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
 use serde_json::{Value, json};

@@ -1,20 +1,15 @@
 //! Backends: simulators and testbeds that run schemes. Only this module refers to backends and schemes by name.
 
-use crate::spec::outside::Outside;
-use crate::spec::swept::Swept;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
 use subak_core::keys::ValueType;
-use subak_core::scheme::{
-    Doubt, Goal, Info, LeastShare, Load, Param, Params, Scheme, SchemeKind, Settles, SimulationCost,
-};
-use subak_core::{InputError, Network, Nic, Ns, Policy};
+use subak_core::scheme::{Doubt, FlowShares, Goal, Info, Load, OnHosts, Param, Params, Rules, SchemeKind, Settles};
+use subak_core::{InputError, Network, Nic, Ns};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
-use subak_schemes::{Chosen, Visitor, registry};
+use subak_schemes::{AnyScheme, Chosen, registry};
 
 /// Estimated cost of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -25,48 +20,6 @@ pub struct Cost {
     pub packet_hops: f64,
     /// Seconds of processor time on one core.
     pub seconds: f64,
-}
-
-/// A scheme of a spec with its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SchemeChoice {
-    /// Name; `OPTIMIZER/TRANSPORT` for a scheme composed of two parts.
-    pub name: String,
-    /// Label in results.
-    pub label: String,
-    /// Backend in the spec; `None`: the scheme's default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backend: Option<String>,
-    /// Parameters in the spec.
-    pub params: Map<String, Value>,
-    /// Label without the swept parameters; `None` if none is swept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
-    /// Values of swept parameters (`params.k`).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub swept: BTreeMap<String, Swept>,
-    /// Policy of the scheme as written, if it differs from the spec's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<Value>,
-    /// The value of `policy`, parsed.
-    #[serde(skip)]
-    pub(crate) own_policy: Option<Policy>,
-    /// Index in the spec's list of schemes.
-    #[serde(skip)]
-    pub(crate) place: usize,
-    /// Definition of a scheme supplied by the user; `None` for a built-in one.
-    #[serde(skip)]
-    pub(crate) outside: Option<Outside>,
-}
-
-impl SchemeChoice {
-    /// Backend and metadata of the scheme.
-    pub fn backend(&self) -> Result<(&dyn BackendKind, Info), InputError> {
-        if let Some(outside) = &self.outside {
-            return Ok((outside.backend(), *outside.definition().info()));
-        }
-        find(&self.name, self.backend.as_deref())
-    }
 }
 
 /// The input of a simulation.
@@ -134,6 +87,9 @@ fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(
 /// overflows after five hours.
 pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
+/// Maximum duration and drain of any backend, ns: 100 days, up to which doubles are exact to a nanosecond.
+pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
+
 /// A kind of backend, with its schemes.
 pub trait BackendKind: Sync {
     /// Name of the backend in specs.
@@ -149,8 +105,8 @@ pub trait BackendKind: Sync {
     fn take(&self, name: &str) -> Result<Info, InputError> {
         self.find(name)
     }
-    /// Checks the parameters; returns the fraction of a link that the scheme lets data use.
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError>;
+    /// Checks the parameters; returns the properties of the scheme as far as the backend has them.
+    fn rules(&self, name: &str, params: &Map<String, Value>) -> Result<Rules, InputError>;
     /// Creates a simulation of the scheme called `name`.
     fn build(
         &self,
@@ -163,16 +119,6 @@ pub trait BackendKind: Sync {
         let _ = (name, params, network);
         Ok(false)
     }
-    /// Whether rates converge again after control messages were lost or links failed.
-    fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
-        let _ = (name, params);
-        true
-    }
-    /// Whether the scheme requires lossless switches (PFC).
-    fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
-        let _ = (name, params);
-        false
-    }
     /// A warning for each parameter of the scheme whose value does not suit the network, or the flows' `least` share.
     fn doubts(
         &self,
@@ -180,9 +126,9 @@ pub trait BackendKind: Sync {
         params: &Map<String, Value>,
         network: &Network,
         sizes: PacketSizes,
-        least: Option<LeastShare>,
+        flows: FlowShares,
     ) -> Vec<Doubt> {
-        let _ = (name, params, network, sizes, least);
+        let _ = (name, params, network, sizes, flows);
         Vec::new()
     }
     /// Why a fault has no effect on the scheme; `None` if it may have one.
@@ -199,8 +145,12 @@ pub trait BackendKind: Sync {
     }
     /// Why the scheme does not support packet spraying, and a hint; `None` if it does.
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
-        let _ = (name, params);
-        None
+        let rules = self.rules(name, params).ok()?;
+        if rules.one_path {
+            return Some(("holds what the links of a path tell against what they told before", ""));
+        }
+        let why = "has receivers that drop what comes out of order (go-back-N)";
+        rules.recovery.go_back.then_some((why, ", or the scheme's params.recovery = \"selective\""))
     }
     /// NIC scheduling under the scheme; `None` for a backend without NICs.
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
@@ -280,10 +230,11 @@ pub struct Traits {
 pub fn traits(name: &str) -> Result<Traits, InputError> {
     let (backend, _) = find(name, None)?;
     let params = Map::new();
+    let rules = backend.rules(name, &params).unwrap_or_default();
     Ok(Traits {
         controller: backend.has_controller(name, &params, &Network::new())?,
-        recovers: backend.recovers(name, &params),
-        lossless: backend.is_lossless(name, &params),
+        recovers: rules.recovers,
+        lossless: rules.lossless.is_some(),
     })
 }
 
@@ -296,63 +247,9 @@ impl Packets {
     fn chosen<'a>(&'a self, name: &'a str) -> Chosen<'a> {
         self.0.as_deref().map_or(Chosen::Named(name), Chosen::Foreign)
     }
-}
 
-struct HasController<'a>(&'a Network);
-
-impl Visitor for HasController<'_> {
-    type Out = bool;
-    fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.controller(self.0).is_some()
-    }
-}
-
-struct Recovers;
-
-impl Visitor for Recovers {
-    type Out = bool;
-    fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.recovers()
-    }
-}
-
-struct OnePath;
-
-impl Visitor for OnePath {
-    type Out = Option<(&'static str, &'static str)>;
-    fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        if scheme.takes_one_path() {
-            return Some(("holds what the links of a path tell against what they told before", ""));
-        }
-        let why = "has receivers that drop what comes out of order (go-back-N)";
-        scheme.recovery().go_back.then_some((why, ", or the scheme's params.recovery = \"selective\""))
-    }
-}
-
-struct IsLossless;
-
-impl Visitor for IsLossless {
-    type Out = bool;
-    fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.lossless().is_some()
-    }
-}
-
-struct Asked(Load);
-
-impl Visitor for Asked {
-    type Out = SimulationCost;
-    fn visit<S: Scheme>(self, scheme: S) -> SimulationCost {
-        scheme.work(&self.0)
-    }
-}
-
-struct Share;
-
-impl Visitor for Share {
-    type Out = f64;
-    fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
+    fn scheme(&self, name: &str, params: &Map<String, Value>) -> Result<Box<dyn AnyScheme>, InputError> {
+        subak_schemes::scheme(self.chosen(name), params)
     }
 }
 
@@ -369,8 +266,8 @@ impl BackendKind for Packets {
     fn find(&self, name: &str) -> Result<Info, InputError> {
         self.0.as_ref().map_or_else(|| registry::find(name).copied(), |outside| Ok(*outside.info()))
     }
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
-        subak_schemes::with_scheme(self.chosen(name), params, Share)
+    fn rules(&self, name: &str, params: &Map<String, Value>) -> Result<Rules, InputError> {
+        self.scheme(name, params).map(|scheme| scheme.rules())
     }
     fn build(
         &self,
@@ -382,17 +279,11 @@ impl BackendKind for Packets {
         subak_packet::build_on(threads, self.chosen(name), params, network, sizes, faults, seed)
     }
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, InputError> {
-        subak_schemes::with_scheme(self.chosen(name), params, HasController(network))
+        self.scheme(name, params).map(|scheme| scheme.has_controller(network))
     }
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
-        let own = registry::own_nic(self.chosen(name), params).ok()?;
-        Some(own.unwrap_or(network.nic()))
-    }
-    fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
-        subak_schemes::with_scheme(self.chosen(name), params, Recovers).unwrap_or(true)
-    }
-    fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
-        subak_schemes::with_scheme(self.chosen(name), params, IsLossless).unwrap_or(false)
+        let rules = self.rules(name, params).ok()?;
+        Some(rules.nic.unwrap_or(network.nic()))
     }
     fn doubts(
         &self,
@@ -400,9 +291,9 @@ impl BackendKind for Packets {
         params: &Map<String, Value>,
         network: &Network,
         sizes: PacketSizes,
-        least: Option<LeastShare>,
+        flows: FlowShares,
     ) -> Vec<Doubt> {
-        subak_packet::doubts(self.chosen(name), params, network, sizes, least).unwrap_or_default()
+        subak_packet::doubts(self.chosen(name), params, network, sizes, flows).unwrap_or_default()
     }
     fn ignores(
         &self,
@@ -414,21 +305,24 @@ impl BackendKind for Packets {
     ) -> Option<&'static str> {
         subak_packet::ignores(self.chosen(name), params, network, sizes, fault).ok().flatten()
     }
-    fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
-        subak_schemes::with_scheme(self.chosen(name), params, OnePath).ok().flatten()
-    }
     /// Cost model: 150 ns of CPU time per packet-hop of DCTCP, scaled by the scheme's factor, plus its timers and
     /// controller.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let ExpectedWork { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
         let load = Load { flows, hosts, seconds, links, live, busy_s, rtt_s };
-        let work = subak_schemes::with_scheme(self.chosen(name), params, Asked(load)).unwrap_or_default();
+        let work = self.scheme(name, params).map(|scheme| scheme.work(&load)).unwrap_or_default();
         Cost {
             flows,
             packet_hops,
             seconds: packet_hops * 150e-9 * work.per_hop + work.timers * 150e-9 + work.central_s,
         }
     }
+}
+
+/// The share of links for data of a built-in scheme, for a backend without its packets.
+fn only_share(name: &str, params: &Map<String, Value>) -> Result<Rules, InputError> {
+    let Rules { data_share, .. } = subak_schemes::scheme(name, params)?.rules();
+    Ok(Rules { data_share, ..Rules::default() })
 }
 
 /// The fluid backend, `subak-fluid`: ideal rates, and any scheme whose convergence time is given.
@@ -471,10 +365,10 @@ impl BackendKind for Fluid {
         let hint = format!("leave backend away, or take one of: {}", known.join(", "));
         Err(InputError::new("backend", what, hint))
     }
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
+    fn rules(&self, name: &str, params: &Map<String, Value>) -> Result<Rules, InputError> {
         match Fluid::is_own(name) {
-            true => Params::resolve(&subak_fluid::INFO, params).map(|_| 1.0),
-            false => subak_schemes::with_scheme(name, params, Share),
+            true => Params::resolve(&subak_fluid::INFO, params).map(|_| Rules::default()),
+            false => only_share(name, params),
         }
     }
     fn build(
@@ -488,7 +382,7 @@ impl BackendKind for Fluid {
             return Ok(Box::new(subak_fluid::Fluid::ideal(params, network, sizes, faults)?));
         }
         let Info { goal, settles, .. } = self.take(name)?;
-        let stated = Stated { goal, settles, data_share: self.data_share(name, params)? };
+        let stated = Stated { goal, settles, data_share: self.rules(name, params)?.share() };
         match subak_fluid::Fluid::settling(stated, network, sizes, faults) {
             Some(fluid) => Ok(Box::new(fluid)),
             None => Err(InputError::new("backend", "the scheme states no goal", "leave backend away")),
@@ -511,7 +405,7 @@ impl BackendKind for Fluid {
         let share = |key: &str, value: Value| {
             let mut params = given.clone();
             params.insert(key.to_string(), value);
-            self.data_share(name, &params).ok()
+            self.rules(name, &params).ok().map(|rules| rules.share())
         };
         let sets_share = |key: &str, value: &Value| {
             let Some(param) = info.params.iter().find(|param| param.key.name == key) else { return true };
@@ -558,13 +452,9 @@ const KERNEL: &[Info] = &[Info {
     weights: false,
     params: &[],
     settles: Settles::NEVER,
+    on_hosts: OnHosts::Kernel,
+    ..Info::DEFAULT
 }];
-
-/// Kernel congestion controls with a simulated counterpart.
-const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
-
-/// Simulated schemes that hosts run as eBPF programs, with the same parameters.
-const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star", "flowtune"];
 
 impl BackendKind for Hosts {
     fn name(&self) -> &'static str {
@@ -582,34 +472,42 @@ impl BackendKind for Hosts {
         found.ok_or_else(|| subak_core::document::unknown_word(name, "scheme", &names))
     }
     fn take(&self, name: &str) -> Result<Info, InputError> {
-        if IN_BOTH.contains(&name) || IN_EBPF.contains(&name) {
-            return registry::find(name).copied();
+        if let Ok(info) = registry::find(name)
+            && info.on_hosts != OnHosts::No
+        {
+            return Ok(*info);
         }
         self.find(name).map_err(|_| {
-            let own = KERNEL.iter().map(|s| s.name);
-            let names: Vec<_> = IN_BOTH.iter().chain(IN_EBPF).copied().chain(own).collect();
+            let simulated = registry::schemes().iter().filter(|info| info.on_hosts != OnHosts::No);
+            let names: Vec<_> = simulated.chain(KERNEL).map(|info| info.name).collect();
             let what = format!("scheme \"{name}\" does not run on hosts");
             InputError::new("backend", what, format!("leave backend away, or take one of: {}", names.join(", ")))
         })
     }
-    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, InputError> {
-        if IN_EBPF.contains(&name) {
-            if subak_schemes::perc::hosts::SCHEMES.contains(&name) {
-                subak_schemes::perc::hosts::check(name, params)?;
+    fn rules(&self, name: &str, params: &Map<String, Value>) -> Result<Rules, InputError> {
+        match registry::find(name).map_or(OnHosts::Kernel, |info| info.on_hosts) {
+            OnHosts::No | OnHosts::Kernel => {}
+            OnHosts::Programs => return only_share(name, params),
+            OnHosts::Control => {
+                subak_schemes::hosts::perc::check(name, params)?;
+                return only_share(name, params);
             }
-            let known = subak_schemes::flowtune::ON_HOSTS;
-            if let Some(key) = params.keys().find(|key| name == "flowtune" && !known.contains(&key.as_str())) {
-                let hint = format!("leave it away on a testbed, or take one of: {}", known.join(", "));
-                return Err(InputError::new(format!("params.{key}"), "the allocator's daemon does not have it", hint));
+            OnHosts::Allocator => {
+                let known = subak_schemes::flowtune::ON_HOSTS;
+                if let Some(key) = params.keys().find(|key| !known.contains(&key.as_str())) {
+                    let hint = format!("leave it away on a testbed, or take one of: {}", known.join(", "));
+                    let what = "the allocator's daemon does not have it";
+                    return Err(InputError::new(format!("params.{key}"), what, hint));
+                }
+                return only_share(name, params);
             }
-            return subak_schemes::with_scheme(name, params, Share);
         }
         match params.iter().find(|(key, value)| !(name == "cubic" && *key == "queue" && *value == "fifo")) {
             None if name == "cubic" && params.is_empty() => {
                 let what = "the queues of a testbed are drop-tail, and the scheme's are fair by default";
                 Err(InputError::new("params.queue", what, "write params.queue = \"fifo\""))
             }
-            None => Ok(1.0),
+            None => Ok(Rules::default()),
             Some((key, _)) => {
                 let what = format!("the kernel's {name} does not have it");
                 Err(InputError::new(format!("params.{key}"), what, "leave it away on a testbed"))

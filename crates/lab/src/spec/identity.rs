@@ -2,7 +2,7 @@
 //! everything that its results depend on, except its number. By this hash completed trials are recognized after
 //! seeds, values or schemes were added to the spec.
 
-use super::backends::SchemeChoice;
+use super::choice::SchemeChoice;
 use super::{Spec, ValidSpec, outside, sweep};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

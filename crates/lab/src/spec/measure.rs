@@ -1,8 +1,8 @@
 //! Measurements: the section `measure` of a spec.
 
+use crate::spec::backends::MOST_NS;
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
-use crate::spec::scenario::MOST_NS;
 use crate::spec::section::{Section, each, flag};
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
@@ -190,7 +190,7 @@ const CONVERGENCE: &[Key] = &[
         "of",
         ValueType::Word(&["assigned", "received"]),
         "received",
-        "measured rates: `received` at the destination, filtered, or `assigned` to the source",
+        "rates that are compared with the goal: `received` at the destination, filtered; or `assigned`, as the source sets them: its pacing rate, or without pacing its window over its RTT",
     ),
     Key::new(
         "against",

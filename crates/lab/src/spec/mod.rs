@@ -1,6 +1,7 @@
 //! Specs: descriptions of simulations, as written and after validation.
 
 pub mod backends;
+pub(crate) mod choice;
 mod controller;
 pub(crate) mod fault;
 mod identity;
@@ -15,6 +16,7 @@ mod schemes;
 mod section;
 pub mod sweep;
 pub mod swept;
+pub(crate) mod testbed;
 pub(crate) mod topology;
 pub mod workload;
 
@@ -27,7 +29,7 @@ use crate::spec::section::{Section, each, text, whole};
 use crate::spec::topology::Topology;
 use crate::spec::workload::jobs::{Policies, no_callable};
 use crate::spec::workload::{Planned, path_text};
-use backends::SchemeChoice;
+use choice::SchemeChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};

@@ -1,8 +1,8 @@
 //! A scenario: the spec at one sweep point, as common input of all schemes and seeds.
 
 use crate::files::Beside;
-use crate::runs::testbed;
-use crate::spec::backends::{BackendKind, Cost, ExpectedWork, Features, SHORT_NS, SchemeChoice};
+use crate::spec::backends::{BackendKind, Cost, ExpectedWork, Features, MOST_NS, SHORT_NS};
+use crate::spec::choice::SchemeChoice;
 use crate::spec::controller;
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
@@ -19,9 +19,6 @@ use subak_core::keys::{FromValue, Key, Low, ValueType};
 use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
-
-/// Maximum duration and drain of any backend, ns: 100 days, up to which doubles are exact to a nanosecond.
-pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
 
 /// The spec at one sweep point.
 #[derive(Debug, Clone)]
@@ -173,7 +170,7 @@ impl Scenario {
             self.check_times(backend, &scheme.label)?;
             let policy = crate::spec::policy::check(self.policy, &info, &scheme.params);
             if backend.is_real() {
-                testbed::check(self)?;
+                self.check_testbed()?;
             }
             let one_path = backend.keeps_to_one_path(&scheme.name, &scheme.params);
             if let Some((why, other)) = one_path.filter(|_| self.topology.spread().is_some()) {
@@ -217,7 +214,11 @@ impl Scenario {
 
     /// Properties of the run on which defaults of parameters depend. `both_ways`: data and ACKs share links.
     pub fn circumstances(&self, both_ways: bool) -> Circumstances {
-        Circumstances { policy: self.policy, ack_share: if both_ways { self.packet.ack_share() } else { 0.0 } }
+        Circumstances {
+            policy: self.policy,
+            ack_share: if both_ways { self.packet.ack_share() } else { 0.0 },
+            smallest_weight: self.workload.smallest_weight(),
+        }
     }
 
     /// An error if the spec records packets of a flow that does not exist with `seed`.

@@ -1,6 +1,7 @@
 //! The list of schemes of a spec.
 
-use super::backends::{self, BackendKind, SchemeChoice};
+use super::backends::{self, BackendKind};
+use super::choice::SchemeChoice;
 use super::outside::{Outside, OutsideKeys, Sources};
 use super::sweep::Axis;
 use super::swept::Swept;
@@ -96,7 +97,7 @@ fn scheme(value: &Value, of_spec: Option<&Value>, sources: &Sources) -> Result<V
     let choice = |index| {
         let choice = sweep::choose(&axes, index);
         let params = sweep::fix(&bare, &axes, &choice);
-        backend.data_share(&name, &params).map_err(|e| in_half(e, &info))?;
+        backend.rules(&name, &params).map_err(|e| in_half(e, &info))?;
         let base = (!axes.is_empty()).then(|| label.clone());
         let mut label = label.clone();
         for (axis, &k) in axes.iter().zip(&choice) {

@@ -181,7 +181,8 @@ fn a_demand_gives_the_others_as_much_under_both_backends() {
     for scheme in
         ["s-perc", "s-perc-star", "fair", "charny", "flowtune", "numfabric", "xwi-s-perc", "ned-central/paced"]
     {
-        let share = subak_lab::backends::find(scheme, None).unwrap().0.data_share(scheme, &Default::default()).unwrap();
+        let share =
+            subak_lab::backends::find(scheme, None).unwrap().0.rules(scheme, &Default::default()).unwrap().share();
         let want = (10.0 * share - 1.0) * 1446.0 / 1500.0;
         let got = ["packet", "fluid"].map(|backend| beside_a_demand(scheme, backend));
         println!("{scheme}: {got:?}, {want}");

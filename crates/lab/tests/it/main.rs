@@ -14,6 +14,7 @@ mod policies;
 mod reactions;
 mod remote;
 mod runs;
+mod slow_networks;
 mod specs;
 mod spread;
 mod traces;

@@ -1,6 +1,6 @@
 //! Parallel simulation of one run on several cores, conservative (Chandy and Misra, CACM 1981). A [cut] partitions
 //! the network into logical processes (LPs), each with a simulation of its own. The least delay of a cut link is the
-//! lookahead: all LPs run a window of that length in parallel, then exchange [messages](mailbox). Events are ordered
+//! lookahead: all LPs run a window of that length in parallel, then exchange [messages](process). Events are ordered
 //! by their content, never by insertion, so the results equal those of one sequential simulation, byte for byte, for
 //! any cut.
 //!
@@ -10,14 +10,15 @@
 mod backend;
 mod barrier;
 mod cut;
-pub(crate) mod mailbox;
+mod mailbox;
+pub(crate) mod process;
 mod windows;
 
-use crate::departures::Handled;
 use crate::event::ArrivalTurn;
 use crate::sim::Sim;
+use crate::waiting::Handled;
 use cut::{Cut, fastest_bps};
-use mailbox::LogicalProcess;
+use process::LogicalProcess;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes};

@@ -115,7 +115,7 @@ fn a_stopped_flow_sends_nothing_new_and_frees_its_share() {
         sim.run_until(10 * MS + settle_ns);
         assert_eq!(sim.flow(first).sent_bytes, stopped.sent_bytes, "{scheme}");
         let rate_bps = (sim.flow(second).received_wire_bytes - before) as f64 * 8.0 / 4e-3;
-        let goal_bps = 1e10 * subak_schemes::with_scheme(scheme, &Default::default(), DataShare).unwrap();
+        let goal_bps = 1e10 * data_share(scheme, &Default::default());
         let least_bps = if info.goal == Goal::Own { 0.0 } else { (1.0 - info.settles.within) * goal_bps };
         assert!(rate_bps > least_bps, "{scheme}: the other flow gets {rate_bps}, {least_bps} at least is promised");
     }

@@ -26,7 +26,7 @@ fn rates(scheme: &str, network: &Network, plans: &[FlowPlan]) -> Vec<f64> {
 }
 
 fn share(scheme: &str) -> f64 {
-    subak_schemes::with_scheme(scheme, &Default::default(), DataShare).unwrap()
+    data_share(scheme, &Default::default())
 }
 
 /// Relative tolerance of a flow's rate: the one that the scheme states, or 0.1 if the scheme has no goal.

@@ -281,8 +281,8 @@ fn hosts_batch_for_a_controller_that_survives_its_restart() {
     assert!((250..=4 * 80).contains(&sent), "{sent} messages reached the controller in 80 rounds of four hosts");
 }
 
-/// Rates of four flows over one link, before and after the weight of the first flow is set to 5.
-fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 2] {
+/// Shares of four flows over one link: with equal weights, with a weight of 5 for the first flow, and with equal weights again.
+fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 3] {
     let network = star(5, 10e9, 1000);
     let mut sim = start(scheme, &network, &[], 1);
     let flows: Vec<_> = (1..=4).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
@@ -296,17 +296,24 @@ fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 2] {
         got.iter().map(|g| g / all).collect()
     };
     let equal = shares(700 * US, MS, &mut *sim);
-    sim.set_weight(flows[0], 5.0, policy_has_utilities.then(|| std::sync::Arc::new(subak_core::Utility::log(5.0))));
-    [equal, shares(1300 * US, 2 * MS, &mut *sim)]
+    let set = |weight: f64, sim: &mut dyn Backend| {
+        let utility = policy_has_utilities.then(|| std::sync::Arc::new(subak_core::Utility::log(weight)));
+        sim.set_weight(flows[0], weight, utility);
+    };
+    set(5.0, &mut *sim);
+    let unequal = shares(1300 * US, 2 * MS, &mut *sim);
+    set(1.0, &mut *sim);
+    [equal, unequal, shares(2300 * US, 3 * MS, &mut *sim)]
 }
 
 #[test]
-fn a_weight_that_changes_at_1_ms_moves_fair_rates_at_1_ms() {
-    for (scheme, utilities) in
-        [("s-perc", false), ("s-perc-star", false), ("numfabric-swift", false), ("numfabric", true)]
-    {
-        let [equal, after] = reweighed(scheme, utilities);
-        assert!(equal.iter().all(|share| (share - 0.25).abs() < 0.02), "{scheme}: {equal:?}");
+fn a_weight_that_changes_moves_the_rates_and_back() {
+    let perc = ["fair", "charny", "n-perc", "s-perc", "s-perc-star", "numfabric-swift"].map(|scheme| (scheme, false));
+    for (scheme, utilities) in perc.into_iter().chain([("numfabric", true)]) {
+        let [equal, after, again] = reweighed(scheme, utilities);
+        for shares in [&equal, &again] {
+            assert!(shares.iter().all(|share| (share - 0.25).abs() < 0.02), "{scheme}: {equal:?}, then {again:?}");
+        }
         assert!((after[0] - 0.625).abs() < 0.03, "{scheme}: {after:?}");
         assert!(after[1..].iter().all(|share| (share - 0.125).abs() < 0.02), "{scheme}: {after:?}");
     }

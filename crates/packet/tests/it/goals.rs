@@ -1,26 +1,18 @@
 //! Every scheme converges to its goal within the tolerance and the time that its metadata states.
 
+use crate::common::data_share;
 use crate::leaf_spine::*;
 use serde_json::{Map, json};
 use subak_core::backend::{FlowPlan, Route};
 use subak_core::rng::Stream;
-use subak_core::scheme::{Goal, Info, Scheme, Settles};
+use subak_core::scheme::{Goal, Info, Settles};
 use subak_core::{LinkId, Network, Nic, NodeKind, Policy, Utility};
-use subak_schemes::{Visitor, registry};
+use subak_schemes::registry;
 
 /// Slightly above the RTT of the longest path, with full packets and ACKs.
 const RTT_NS: u64 = 20 * US;
 /// Time over which rates are averaged, ns.
 const SPAN_NS: u64 = 100 * RTT_NS;
-
-struct Share;
-
-impl Visitor for Share {
-    type Out = f64;
-    fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
-    }
-}
 
 /// 24 flows from one half of a leaf-spine network to the other, with weights 1 to 3 or utility functions if the
 /// goal supports them.
@@ -45,7 +37,7 @@ fn scaled(network: &Network, share: f64) -> Network {
 fn worst_off(info: &Info, nic: Nic, rtts: f64) -> f64 {
     let mut net = LeafSpine::new(4, 2, 4, 20e9);
     net.network.set_nic(nic);
-    let share = subak_schemes::with_scheme(info.name, &Map::new(), Share).unwrap();
+    let share = data_share(info.name, &Map::new());
     let off = |seed| {
         let plans = flows(&net, seed, info.goal);
         let want = exact(&scaled(&net.network, share), &plans, Policy::MaxMin);

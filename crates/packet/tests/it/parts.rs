@@ -6,18 +6,7 @@ use crate::leaf_spine::{LeafSpine, MS, US};
 use std::fmt::Write;
 use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, Machine, PacketSizes, Sharing, Spread};
 use subak_core::rng::Stream;
-use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, Network, NodeId};
-use subak_schemes::Visitor;
-
-struct GoesBack;
-
-impl Visitor for GoesBack {
-    type Out = bool;
-    fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.recovery().go_back
-    }
-}
 
 /// Network, flows and faults of a run.
 pub struct ParallelScene {
@@ -92,7 +81,7 @@ pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_
             net.network.link_mut(l).delay_ns = [300, 1000, 5000, 20_000][rng.below(4)];
         }
     }
-    let go_back = subak_schemes::with_scheme(scheme, &Default::default(), GoesBack).unwrap();
+    let go_back = subak_schemes::scheme(scheme, &Default::default()).unwrap().rules().recovery.go_back;
     let hosts = net.hosts();
     let mut plans = vec![];
     for k in 0..24 {

@@ -1,6 +1,6 @@
 //! With default parameters, schemes with a goal converge to it, whatever the RTT.
 
-use crate::common::{DataShare, over_star, star};
+use crate::common::{data_share, over_star, star};
 use crate::leaf_spine::{MS, US, exact, plan, received_bps, start};
 use serde_json::{Map, json};
 use subak_core::backend::FlowPlan;
@@ -28,7 +28,7 @@ fn is_max_min(info: &Info) -> bool {
 
 /// Largest relative distance of a flow's rate from the exact rate, after `rtts` RTTs.
 fn worst_off(info: &Info, network: &Network, plans: Vec<FlowPlan>, rtt_ns: u64, rtts: u64) -> f64 {
-    let share = subak_schemes::with_scheme(info.name, &Map::new(), DataShare).unwrap();
+    let share = data_share(info.name, &Map::new());
     let mut scaled = network.clone();
     network.links().ids().for_each(|l| scaled.link_mut(l).capacity_bps *= share);
     let want = exact(&scaled, &plans, Policy::MaxMin);

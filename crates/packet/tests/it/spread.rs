@@ -3,26 +3,15 @@
 
 use crate::common::*;
 use subak_core::backend::{Backend, FlowPlan, Route, Spread};
-use subak_core::scheme::Scheme;
 use subak_core::{Link, LinkId, Network, NodeKind};
-use subak_schemes::Visitor;
 
 const MS: u64 = 1_000_000;
 const WAYS: u32 = 4;
 const HOSTS: u32 = 4;
 
-struct GoesBack;
-
-impl Visitor for GoesBack {
-    type Out = bool;
-    fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.recovery().go_back
-    }
-}
-
 /// Schemes whose receivers accept reordered packets.
 fn tolerant() -> impl Iterator<Item = &'static str> {
-    schemes().filter(|name| !subak_schemes::with_scheme(name, &Default::default(), GoesBack).unwrap())
+    schemes().filter(|name| !subak_schemes::scheme(name, &Default::default()).unwrap().rules().recovery.go_back)
 }
 
 /// Hosts on both sides of `WAYS` spines. Links of the first spine have the delay `slow_ns`. [`over`] uses the numbers

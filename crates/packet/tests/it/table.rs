@@ -5,14 +5,15 @@
 //! scheme is *exact* under a policy if 95% of the flows are within 5%, and *near* if they are within 15%. A scheme that
 //! is neither must refuse the policy.
 
+use crate::common::data_share;
 use crate::leaf_spine::*;
 use serde_json::{Map, json};
 use subak_core::backend::{FlowPlan, Route};
 use subak_core::flows::Extra;
 use subak_core::rng::Stream;
-use subak_core::scheme::{Circumstances, Goal, Info, Scheme};
+use subak_core::scheme::{Circumstances, Goal, Info};
 use subak_core::{Network, Policy, Utility};
-use subak_schemes::{Visitor, registry};
+use subak_schemes::registry;
 
 const HALF_NS: u64 = 20 * MS;
 const MEASURED_NS: u64 = 4 * MS;
@@ -40,15 +41,6 @@ const NEAR: &[(&str, &str)] = &[
     ("rcp-star", "alpha 5"),
     ("rcp-star", "pooled"),
 ];
-
-struct Share;
-
-impl Visitor for Share {
-    type Out = f64;
-    fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
-    }
-}
 
 /// A column of the table: name, policy, and number of paths of each flow.
 type Column = (&'static str, Policy, usize);
@@ -115,8 +107,8 @@ fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     // NUMFabric paper, section 6.2: twice the time scale below alpha 0.5.
     let given = if info.name == "numfabric" && policy.ranks() { json!({"time_scale": 2.0}) } else { json!({}) };
     let given = given.as_object().cloned().unwrap_or_else(Map::new);
-    let params = Circumstances { policy, ack_share: 0.0 }.complete(info, &given);
-    let share = subak_schemes::with_scheme(info.name, &params, Share).unwrap();
+    let params = Circumstances { policy, ack_share: 0.0, smallest_weight: 1.0 }.complete(info, &given);
+    let share = data_share(info.name, &params);
     let mut sim = start(info.name, params.into(), &net.network);
     let mut running: Vec<_> = plans[..RUNNING].iter().map(|p| sim.add(p.clone())).collect();
     let mut errors = Vec::new();

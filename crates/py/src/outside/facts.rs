@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use subak_core::keys::{FromValue, Low, ParamValue, ValueType};
-use subak_core::scheme::{Class, Goal, Headers, Info, Param, Recovery, SchemeKind, Settles, Utilities};
+use subak_core::scheme::{Class, Goal, Headers, Info, Param, Recovery, Rules, SchemeKind, Settles, Utilities};
 use subak_core::{InputError, Nic};
 use subak_schemes::foreign::{Facts, Marks, QueueKind};
 use subak_schemes::queue::SfqPlan;
@@ -49,6 +49,7 @@ pub fn info(said: &Bound<'_, PyDict>, name: Option<&str>) -> PyResult<Result<Inf
         goal: goal(&get::<String>(said, "goal")?),
         params: params.leak(),
         settles: settles.map_or(Settles::NEVER, |(within, rtts)| Settles { within, rtts }),
+        ..Info::DEFAULT
     }))
 }
 
@@ -107,18 +108,18 @@ pub fn facts(said: &Bound<'_, PyDict>) -> PyResult<Facts> {
     };
     let ack_class: Option<String> = get(said, "ack_class")?;
     let nic: Option<String> = get(said, "nic")?;
-    Ok(Facts {
-        data_share: get(said, "data_share")?,
+    let rules = Rules {
+        data_share: Some(get(said, "data_share")?),
         recovers: get(said, "recovers")?,
-        takes_one_path: get(said, "path_dependent")?,
+        one_path: get(said, "path_dependent")?,
         recovery,
         headers: Headers { data_bytes: get(said, "header_bytes")?, ack_bytes: get(said, "ack_header_bytes")? },
         acks: ack_class.and_then(|word| class(&word)),
         nic: nic.map(|word| if word == "round-robin" { Nic::TakesTurns } else { Nic::Queue }),
-        queue: queue(said)?,
-        marks: if said.contains("mark")? { Some(marks(said)?) } else { None },
         per_hop: PER_HOP,
-    })
+        ..Rules::default()
+    };
+    Ok(Facts { rules, queue: queue(said)?, marks: if said.contains("mark")? { Some(marks(said)?) } else { None } })
 }
 
 fn queue(said: &Bound<'_, PyDict>) -> PyResult<QueueKind> {

@@ -12,7 +12,7 @@ static RUNNING: Mutex<()> = Mutex::new(());
 static HOOKS: AtomicU64 = AtomicU64::new(0);
 /// Interval between checks of the running hook.
 const LOOK: Duration = Duration::from_millis(100);
-/// Number of checks in one hook after which the hook is interrupted if the run is cancelled.
+/// If the run is cancelled: number of consecutive checks that find the same hook running, after which it is interrupted.
 const PATIENCE: u64 = 3;
 
 /// Calls a hook, and counts its entry and exit.

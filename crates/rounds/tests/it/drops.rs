@@ -1,6 +1,7 @@
 //! Lost control packets: s-PERC* recovers from any number of them, s-PERC from none.
 
-use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
+use subak_core::scheme::Bound;
+use subak_rounds::{CapacityDraw, Random, RoundsPlan, run};
 
 fn random(seed: u64) -> Random {
     Random { links: 50, flows: 100, hops: 4, capacities: CapacityDraw::Equal, heaviest: 1, seed }
@@ -18,7 +19,7 @@ fn s_perc_star_is_exact_again_within_6_w2_rounds_of_the_last_drop() {
             let setup = random(seed).draw();
             let (ideal_bps, _) = setup.exact();
             let outcome = run("s-perc-star", &setup, &ideal_bps, &plan(drop, seed)).unwrap();
-            let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.degree())).unwrap();
+            let allowed = setup.bounded(Bound::SixW2).1.unwrap();
             let took = outcome.rounds_after_drop.unwrap_or(0.0);
             assert!(outcome.converged, "drop {drop}, seed {seed}: not exact again");
             assert!(took <= allowed, "drop {drop}, seed {seed}: {took} rounds of {allowed}");

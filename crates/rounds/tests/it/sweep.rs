@@ -2,7 +2,8 @@
 //! of rounds that theory allows. The complete sweep is the experiment perc-fig3.5.
 
 use serde_json::json;
-use subak_rounds::{Bound, CapacityDraw, Random, RoundsPlan, run};
+use subak_rounds::{CapacityDraw, Random, RoundsPlan, run};
+use subak_schemes::registry;
 
 /// Number of rounds that one setup took, and the number that theory allows.
 fn rounds(name: &str, random: &Random, plan: &RoundsPlan) -> (f64, f64) {
@@ -11,8 +12,7 @@ fn rounds(name: &str, random: &Random, plan: &RoundsPlan) -> (f64, f64) {
     let plan = RoundsPlan { seed: random.seed, ..plan.clone() };
     let outcome = run(name, &setup, &ideal_bps, &plan).unwrap();
     assert!(outcome.converged, "{name} on {random:?} is not exact within {} rounds", plan.max_rounds);
-    let bound = Bound::of(name);
-    (outcome.rounds, bound.rounds(&setup.levels(bound.degree())).unwrap_or(f64::INFINITY))
+    (outcome.rounds, setup.bounded(registry::find(name).unwrap().bound).1.unwrap_or(f64::INFINITY))
 }
 
 fn setup(hops: usize, seed: u64) -> Random {

@@ -27,8 +27,8 @@ use rate::DcqcnSubflow;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Around, Class, Doubt, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Preset, Reply, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
+    Ack, Around, Class, Doubt, FlowInfo, Goal, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
+    Preset, Reply, Rules, Scheme, SchemeKind, Settles, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -182,6 +182,7 @@ impl Named for Dcqcn {
             Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
+        ..Info::DEFAULT
     };
 }
 
@@ -193,9 +194,6 @@ impl Scheme for Dcqcn {
     type Hop = RedMarker;
     type Sink = DcqcnSink;
 
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(1.25)
-    }
     fn new(params: &Params) -> Result<Self, InputError> {
         let red = Red {
             low_bytes: params.within("k_min", 0.0, 1e12)?,
@@ -224,7 +222,12 @@ impl Scheme for Dcqcn {
             rdma: Rdma::new(params)?,
         })
     }
-    lossless::network!();
+    fn rules(&self) -> Rules {
+        Rules { per_hop: 1.25, ..self.rdma.rules() }
+    }
+    fn queue(&self, port: &Port) -> Priority {
+        self.rdma.queue(port)
+    }
     /// Warns of port buffers that overflow before packets are marked. Under PFC there is no such warning, because the
     /// ports of a switch share its buffer.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {

@@ -23,8 +23,8 @@ use subak_core::backend::Capacities;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Class, Controller, Doubtful, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, NodeInfo, NodeMachine,
-    Packet, Param, Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, SimulationCost, Source, To,
-    Utilities,
+    OnHosts, Packet, Param, Params, PathInfo, Port, Recovery, Rules, Scheme, SchemeKind, Settles, SimulationCost,
+    Source, To, Utilities,
 };
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
@@ -145,7 +145,9 @@ impl Named for Flowtune {
             tcp::PROBE,
         ],
         settles: Settles { within: 0.05, rtts: 200.0 },
-    };
+on_hosts: OnHosts::Allocator,
+..Info::DEFAULT
+};
 }
 
 impl Scheme for Flowtune {
@@ -194,14 +196,11 @@ impl Scheme for Flowtune {
         let iterations = load.seconds * 1e9 / self.interval_ns as f64;
         SimulationCost {
             central_s: 25e-6 * load.flows + 1e-6 * load.hosts * iterations,
-            ..SimulationCost::per_hop(1.4)
+            ..SimulationCost::per_hop(self.rules().per_hop)
         }
     }
-    fn data_share(&self) -> f64 {
-        self.settings.share()
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
+    fn rules(&self) -> Rules {
+        Rules { data_share: Some(self.settings.share()), recovery: self.recovery, per_hop: 1.4, ..Rules::default() }
     }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

@@ -1,8 +1,8 @@
 //! State machines of a scheme in a shared library: a hook calls the library's function of that name, if there is one.
 #![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
 
-use super::library::{Created, path_of};
-use super::table::{CAck, CIo, CLoss, CMachine, CPacket, CPort, CVisit};
+use super::loaded::Created;
+use super::table::{CAck, CIo, CLoss, CMachine, CPacket, CPath, CPort, CVisit};
 use super::{Foreign, Hook, NUMBERS, Numbers, Who, asks};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
@@ -119,6 +119,16 @@ impl Called {
         if let Some((what, hint)) = context.refusal {
             self.created.faults.note(Hook { name, who: self.who, at_ns: now_ns }, &what, &hint);
         }
+    }
+}
+
+/// Converts `path` to the C structure of the header.
+pub(super) fn path_of(path: &PathInfo) -> CPath {
+    CPath {
+        line_rate_bps: path.line_rate_bps,
+        min_capacity_bps: path.min_capacity_bps,
+        base_rtt_ns: path.base_rtt_ns,
+        hops: path.hops.into(),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Properties that a user-supplied scheme declares.
 
 use crate::queue::SfqPlan;
-use subak_core::Nic;
-use subak_core::scheme::{Class, Headers, Port, Recovery};
+use subak_core::scheme::{Port, Rules};
 
 /// Link capacity for which a marking threshold in packets is specified, bit/s.
 const REFERENCE_BPS: f64 = 10e9;
@@ -46,44 +45,13 @@ impl Marks {
     }
 }
 
-/// Properties that a user-supplied scheme declares; see the methods of [`Scheme`](subak_core::scheme::Scheme).
-#[derive(Debug, Clone)]
+/// Properties that a user-supplied scheme declares.
+#[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Fraction of a link that the scheme lets data use.
-    pub data_share: f64,
-    /// Whether rates converge again after control messages were lost.
-    pub recovers: bool,
-    /// Whether all packets of a subflow have to take one path.
-    pub takes_one_path: bool,
-    /// Loss recovery.
-    pub recovery: Recovery,
-    /// Bytes that the scheme adds to data packets and to ACKs.
-    pub headers: Headers,
-    /// Priority class of ACKs; `None`: the class of the data.
-    pub acks: Option<Class>,
-    /// Scheduling of flows at the NIC; `None`: as the network is configured.
-    pub nic: Option<Nic>,
+    /// Constant properties of the scheme.
+    pub rules: Rules,
     /// Output queue.
     pub queue: QueueKind,
     /// Threshold of ECN marking, and the name of the parameter that sets it; `None`: no marking.
     pub marks: Option<(String, Marks)>,
-    /// Processor time of the simulator per packet and hop, as a multiple of DCTCP's.
-    pub per_hop: f64,
-}
-
-impl Default for Facts {
-    fn default() -> Self {
-        Facts {
-            data_share: 1.0,
-            recovers: true,
-            takes_one_path: false,
-            recovery: Recovery::default(),
-            headers: Headers::default(),
-            acks: None,
-            nic: None,
-            queue: QueueKind::default(),
-            marks: None,
-            per_hop: 1.0,
-        }
-    }
 }

@@ -2,10 +2,10 @@
 //! can write to any memory; its requests are checked like those of all user-supplied schemes.
 #![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
 
-use super::calls::{LibraryHop, LibrarySource};
-use super::table::{CFlow, CMachine, CParam, CPath, CTable, VERSION};
+use super::calls::{LibraryHop, LibrarySource, path_of, port_of};
+use super::loaded::{Created, Loaded};
+use super::table::{CFlow, CParam, CPath, CTable};
 use super::{Definition, Facts, Faults, Foreign, Hook, Makes, Marks, QueueKind, Who};
-use libloading::Library;
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::path::Path;
@@ -13,51 +13,11 @@ use std::sync::Arc;
 use subak_core::InputError;
 use subak_core::keys::{Low, ValueType};
 use subak_core::scheme::{
-    FlowInfo, Goal, Headers, Hop, Info, Param, Params, PathInfo, Port, Recovery, SchemeKind, Settles, Source,
+    FlowInfo, Goal, Headers, Hop, Info, Param, Params, Port, Recovery, Rules, SchemeKind, Settles, Source,
 };
 
 /// Copies the library to a new file, calls the function with the file's path, and removes the file.
 pub type Copied = Arc<dyn Fn(&mut dyn FnMut(&Path)) -> std::io::Result<()> + Send + Sync>;
-
-/// A loaded library, and its table, which is valid as long as the library is loaded.
-pub(super) struct Loaded {
-    table: *const CTable,
-    _library: Library,
-}
-
-// The table is never written, and one thread calls the functions of a trial.
-unsafe impl Send for Loaded {}
-unsafe impl Sync for Loaded {}
-
-impl Loaded {
-    /// The library's table of functions.
-    pub fn table(&self) -> &CTable {
-        // SAFETY: `open` checked that the table is not null; the library stays loaded.
-        unsafe { &*self.table }
-    }
-
-    /// Loads the library in the file `path`; refuses a library without a table, or with a table of another version.
-    fn open(path: &Path) -> Result<Self, InputError> {
-        let refuse = |what: String, hint: &str| InputError::new("library", what, hint);
-        // SAFETY: loading runs the library's initializers; it is the user's own code.
-        let library = unsafe { Library::new(path) }
-            .map_err(|e| refuse(format!("it cannot be loaded: {e}"), "build it with cc -shared -fPIC"))?;
-        // SAFETY: the header declares the function with this type.
-        let found = unsafe { library.get::<unsafe extern "C" fn() -> *const CTable>(b"subak_scheme") };
-        let export = found.map_err(|_| {
-            refuse("it exports no function subak_scheme".into(), "include subak_scheme.h, and return the table from it")
-        })?;
-        // SAFETY: the function has no arguments.
-        let table = unsafe { export() };
-        // SAFETY: tables of all versions begin with the version.
-        let version = if table.is_null() { 0 } else { unsafe { (*table).version } };
-        if version != VERSION {
-            let what = format!("its table has version {version}, and this is {VERSION}");
-            return Err(refuse(what, "build it with the header of this version, and version = SUBAK_SCHEME_VERSION"));
-        }
-        Ok(Loaded { table, _library: library })
-    }
-}
 
 /// The C string at `text`; empty if the pointer is null.
 fn text_at(text: *const c_char) -> String {
@@ -98,6 +58,7 @@ impl LibraryDefinition {
             weights: true,
             params: params(table)?.leak(),
             settles: Settles::NEVER,
+            ..Info::DEFAULT
         };
         facts(table, &[], &info)?;
         Ok(LibraryDefinition { copied, info })
@@ -163,13 +124,9 @@ fn facts(table: &CTable, values: &[f64], info: &Info) -> Result<Facts, InputErro
         name => Some(marks(&name, values, info)?),
     };
     let rto_max_ns = if table.rto_max_ns > 0 { table.rto_max_ns } else { Recovery::default().rto_max_ns };
-    Ok(Facts {
-        recovery: Recovery { rto_min_ns: table.rto_min_ns, rto_max_ns, ..Recovery::default() },
-        headers: Headers { data_bytes: table.header_bytes.min(1000), ack_bytes: table.ack_header_bytes.min(1000) },
-        queue,
-        marks,
-        ..Facts::default()
-    })
+    let recovery = Recovery { rto_min_ns: table.rto_min_ns, rto_max_ns, ..Recovery::default() };
+    let headers = Headers { data_bytes: table.header_bytes.min(1000), ack_bytes: table.ack_header_bytes.min(1000) };
+    Ok(Facts { rules: Rules { recovery, headers, ..Rules::default() }, queue, marks })
 }
 
 fn marks(name: &str, values: &[f64], info: &Info) -> Result<(String, Marks), InputError> {
@@ -216,45 +173,7 @@ impl Definition for LibraryDefinition {
     }
 }
 
-/// An instance of the scheme that the library's `create` returned.
-pub(super) struct Created {
-    loaded: Loaded,
-    scheme: CMachine,
-    facts: Facts,
-    pub faults: Faults,
-}
-
-// As with `Loaded`: one thread calls the functions of a trial.
-unsafe impl Send for Created {}
-unsafe impl Sync for Created {}
-
-impl Created {
-    /// The library's table of functions.
-    pub fn table(&self) -> &CTable {
-        self.loaded.table()
-    }
-}
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        if let Some(destroy) = self.table().destroy.filter(|_| !self.scheme.is_null()) {
-            // SAFETY: `create` returned this pointer, and all its machines were freed.
-            unsafe { destroy(self.scheme) };
-        }
-    }
-}
-
 struct LibraryScheme(Arc<Created>);
-
-/// Converts `path` to the C structure of the header.
-pub(super) fn path_of(path: &PathInfo) -> CPath {
-    CPath {
-        line_rate_bps: path.line_rate_bps,
-        min_capacity_bps: path.min_capacity_bps,
-        base_rtt_ns: path.base_rtt_ns,
-        hops: path.hops.into(),
-    }
-}
 
 impl Makes for LibraryScheme {
     fn facts(&self) -> &Facts {
@@ -288,7 +207,7 @@ impl Makes for LibraryScheme {
     }
     fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign>>> {
         let make = self.0.table().hop?;
-        let shown = super::calls::port_of(port);
+        let shown = port_of(port);
         // SAFETY: the arguments are those that the header declares.
         let machine = unsafe { make(self.0.scheme, &raw const shown) };
         if machine.is_null() {

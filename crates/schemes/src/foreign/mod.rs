@@ -7,6 +7,7 @@ mod calls;
 mod facts;
 mod guard;
 mod library;
+mod loaded;
 mod table;
 
 pub use asks::{pace, rate_bps, subflow, window_bytes};
@@ -15,17 +16,14 @@ pub use guard::{Faults, Hook, Who};
 pub use library::{Copied, LibraryDefinition};
 
 use crate::queue::{Fifo, PFabricQueue, Priority, Ranked, Stfq, VirtualLength};
-use crate::registry::GivenParams;
-use crate::{Visitor, registry};
 use guard::{ForeignHop, ForeignSink, ForeignSource, Guard};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use subak_core::InputError;
 use subak_core::scheme::{
-    Around, Class, Doubt, FlowInfo, Headers, Hop, Info, Load, Lossless, Packet, Params, Port, Queue, Recovery, Scheme,
-    SimulationCost, Sink, Source,
+    Around, Doubt, FlowInfo, Hop, Info, Packet, Params, Port, Queue, Rules, Scheme, Sink, Source,
 };
-use subak_core::{InputError, Nic};
 
 /// Count of numbers in a packet's header, or in a control message.
 pub const NUMBERS: usize = 8;
@@ -96,17 +94,8 @@ impl Scheme for Foreign {
     fn new(_params: &Params) -> Result<Self, InputError> {
         Err(InputError::new("scheme", "a scheme from outside has no name of its own", "load its definition"))
     }
-    fn data_share(&self) -> f64 {
-        self.0.facts().data_share
-    }
-    fn recovers(&self) -> bool {
-        self.0.facts().recovers
-    }
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(self.0.facts().per_hop)
-    }
-    fn takes_one_path(&self) -> bool {
-        self.0.facts().takes_one_path
+    fn rules(&self) -> Rules {
+        self.0.facts().rules
     }
     fn fault(&self) -> Option<InputError> {
         self.0.faults().get()
@@ -115,21 +104,6 @@ impl Scheme for Foreign {
         let facts = self.0.facts();
         let Some((param, marks)) = &facts.marks else { return Vec::new() };
         Doubt::of_marking(around, param, |port| marks.bytes(port)).into_iter().collect()
-    }
-    fn recovery(&self) -> Recovery {
-        self.0.facts().recovery
-    }
-    fn lossless(&self) -> Option<Lossless> {
-        None
-    }
-    fn headers(&self) -> Headers {
-        self.0.facts().headers
-    }
-    fn acks(&self) -> Option<Class> {
-        self.0.facts().acks
-    }
-    fn nic(&self) -> Option<Nic> {
-        self.0.facts().nic
     }
     fn queue(&self, port: &Port) -> Box<dyn Queue<Foreign>> {
         match self.0.facts().queue {
@@ -169,17 +143,4 @@ impl VirtualLength for Numbers {
         let length = self.0[0];
         if length.is_finite() { length.max(0.0) } else { 0.0 }
     }
-}
-
-/// Makes the scheme of `definition` with the parameters `given` and passes it to `visitor`.
-pub(crate) fn visit<V: Visitor>(
-    definition: &dyn Definition,
-    given: &GivenParams,
-    visitor: V,
-) -> Result<V::Out, InputError> {
-    if const { V::CONTROL_ONLY } {
-        return Err(registry::no_control(definition.info().name));
-    }
-    let params = Params::resolve(definition.info(), given)?;
-    Ok(visitor.visit(if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? }))
 }

@@ -94,6 +94,7 @@ impl Optimizer for Xwi {
         goal: Goal::Utility(Utilities::ALL),
         settles: Settles { within: 0.1, rtts: 100.0 },
     };
+    const WEIGHTS_OF_RATES: bool = true;
     type Wish = Weight;
     type Note = Residual;
     type Source = XwiSource;

@@ -167,6 +167,7 @@ impl AsWeights {
 impl Optimizer for AsWeights {
     // Not used: the registry describes the pair by the wrapped optimizer.
     const PART: Part = Part { name: "", about: "", paper: "", params: &[], goal: Goal::Own, settles: Settles::AT_ONCE };
+    const WEIGHTS_OF_RATES: bool = true;
     type Wish = Weight;
     type Note = ScaledNote;
     type Source = AsWeightsSource;

@@ -2,25 +2,18 @@
 
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
-    Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, PRICE_TIMER, PairMessage, Passing, Price, Transport,
-    TransportHop, TransportSink, TransportSource, Wish,
+    Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, Over, PRICE_TIMER, PairMessage, Passing, Price,
+    Transport, TransportHop, TransportSink, TransportSource, Weight, Wish,
 };
 use crate::queue::VirtualLength;
 use std::any::TypeId;
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Around, Class, Controller, Doubt, FlowInfo, Headers, Hop, Io, Load, Loss, Lossless, Packet, PacketKind,
-    Params, PathInfo, Port, Recovery, Reply, Scheme, SimulationCost, Sink, Source, To, Visit,
+    Ack, Around, Class, Controller, Doubt, FlowInfo, Hop, Io, Load, Loss, Packet, PacketKind, Params, PathInfo, Port,
+    Reply, Rules, Scheme, SimulationCost, Sink, Source, To, Visit,
 };
 use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
-
-/// An optimizer over a transport, as a scheme.
-#[derive(Debug, Clone)]
-pub struct Over<O, F> {
-    optimizer: O,
-    transport: F,
-}
 
 /// Header of a data packet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,29 +58,19 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
         doubts.extend(self.transport.doubts(around));
         doubts
     }
-    fn lossless(&self) -> Option<Lossless> {
-        self.transport.lossless()
-    }
-    fn headers(&self) -> Headers {
-        self.transport.headers()
-    }
-    fn recovery(&self) -> Recovery {
-        self.transport.recovery()
-    }
-    fn recovers(&self) -> bool {
-        self.transport.recovers()
+    /// The transport's rules. The optimizer may leave part of the capacity for data free, and prices add to the cost.
+    fn rules(&self) -> Rules {
+        let rules = self.transport.rules();
+        Rules { data_share: Some(rules.share() * self.optimizer.share()), per_hop: rules.per_hop + O::PER_HOP, ..rules }
     }
     fn sends_ctl(&self) -> bool {
         TypeId::of::<F::Ctl>() != TypeId::of::<()>() || self.optimizer.is_central()
-    }
-    fn data_share(&self) -> f64 {
-        self.transport.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
     /// Simulation cost per packet and hop of the transport and of the prices, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
         let interval_ns = self.optimizer.interval_ns((load.rtt_s * 1e9).round() as Ns);
         let updates = interval_ns.map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
-        SimulationCost { timers: updates, ..SimulationCost::per_hop(F::PER_HOP + O::PER_HOP) }
+        SimulationCost { timers: updates, ..SimulationCost::per_hop(self.rules().per_hop) }
     }
     fn queue(&self, port: &Port) -> Self::Queue {
         self.transport.queue(port)
@@ -97,6 +80,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
             optimizer: self.optimizer.source(flow),
             transport: self.transport.source(flow),
             subflows: flow.paths.len() as u8,
+            factor: if O::WEIGHTS_OF_RATES { Weight::factor(flow.line_rate_bps) } else { 1.0 },
             told: self.optimizer.is_central().then(|| Box::new(Announcement::new(flow))),
         }
     }
@@ -104,7 +88,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
         OverHop {
             price: self.optimizer.price(port),
             transport: self.transport.hop(port),
-            data_share: self.transport.data_share(),
+            data_share: self.transport.rules().data_share,
         }
     }
     fn sink(&self, flow: &FlowInfo) -> OverSink<F> {
@@ -124,14 +108,21 @@ pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
     subflows: u8,
+    /// Factor of target weights.
+    factor: f64,
     /// Message to the controller, if the optimizer is central.
     told: Option<Box<Announcement>>,
 }
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
+    #[inline]
+    fn wish(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId) {
+        self.transport.wish(io, k, self.optimizer.wish(k).times(self.factor));
+    }
+
     fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {
         for k in (0..self.subflows).map(SubflowId) {
-            self.transport.wish(io, k, self.optimizer.wish(k));
+            self.wish(io, k);
         }
     }
 
@@ -181,7 +172,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
             remaining_bytes: ack.remaining_bytes,
         };
         self.optimizer.on_feedback(k, &feedback);
-        self.transport.wish(io, k, self.optimizer.wish(k));
+        self.wish(io, k);
     }
 
     fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: PairMessage<F::Ctl, W>) {
@@ -189,7 +180,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
             PairMessage::Transport(message) => self.transport.on_ctl(io, subflow, message),
             PairMessage::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
                 self.optimizer.on_wish(subflow, wish);
-                self.transport.wish(io, subflow, self.optimizer.wish(subflow));
+                self.wish(io, subflow);
             }
             PairMessage::Wish(_) | PairMessage::Here(_) | PairMessage::Gone => {}
         }

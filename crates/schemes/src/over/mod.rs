@@ -16,17 +16,28 @@ mod transport;
 
 pub use as_weights::{AsWeights, NumberNote};
 pub use centre::{Centre, PairMessage, RENEW_NS};
-pub use join::{Over, OverHeader, OverHop, OverSink, OverSource};
+pub use join::{OverHeader, OverHop, OverSink, OverSource};
 pub use optimizer::{Feedback, Optimizer, OptimizerSource, Price};
 pub use transport::{Arrived, Passing, Transport, TransportHop, TransportSink, TransportSource};
 
 use std::fmt::Debug;
 use subak_core::scheme::{Goal, Param, Settles};
 
+/// An optimizer over a transport, as a scheme.
+#[derive(Debug, Clone)]
+pub struct Over<O, F> {
+    optimizer: O,
+    transport: F,
+}
+
 /// Output of an optimizer that a transport follows: target weights or target rates.
 pub trait Wish: Copy + Debug + Send + 'static {
     /// The kind in one word: `weights` or `rates`.
     const KIND: &'static str;
+
+    /// The target, multiplied by `factor` if it is a weight.
+    #[must_use]
+    fn times(self, factor: f64) -> Self;
 }
 
 /// Target weight: subflows at one bottleneck get rates in proportion to their weights. Positive and of the order of 1, as the
@@ -46,7 +57,18 @@ impl Weight {
     pub fn rate_bps(self) -> f64 {
         self.0 * f64::from(1u32 << 30)
     }
+
+    /// Factor of weights that are target rates, in a network whose largest line rate is `line_rate_bps`: 1 from
+    /// [`FULL_SCALE`] on, and a power of two below, with which the weight of a line rate is at least that of
+    /// [`FULL_SCALE`]. Soze's senders have at most their weight times alpha, and alpha is the line rate.
+    pub fn factor(line_rate_bps: f64) -> f64 {
+        let short = (FULL_SCALE.rate_bps() / line_rate_bps.max(1.0)).max(1.0);
+        libm::exp2(libm::ceil(libm::log2(short)))
+    }
 }
+
+/// Weight of the line rate of a network at which a target rate's weight is not scaled: 8.6 Gb/s.
+const FULL_SCALE: Weight = Weight(8.0);
 
 /// Target rate on the wire, bit/s: positive.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,10 +76,20 @@ pub struct Rate(pub f64);
 
 impl Wish for Weight {
     const KIND: &'static str = "weights";
+
+    #[inline]
+    fn times(self, factor: f64) -> Self {
+        Weight(self.0 * factor)
+    }
 }
 
 impl Wish for Rate {
     const KIND: &'static str = "rates";
+
+    #[inline]
+    fn times(self, _factor: f64) -> Self {
+        self
+    }
 }
 
 /// Description of an optimizer or a transport.

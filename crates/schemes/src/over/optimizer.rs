@@ -18,6 +18,8 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     type Source: OptimizerSource<Self>;
     /// A link's price.
     type Price: Price<Self::Note>;
+    /// Whether the targets are weights that stand for rates: see [`super::Weight::of_rate`].
+    const WEIGHTS_OF_RATES: bool = false;
     /// Processor time of the prices per packet and hop, as a multiple of DCTCP's, to estimate a run's duration before
     /// it starts.
     const PER_HOP: f64 = 0.1;

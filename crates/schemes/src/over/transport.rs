@@ -3,8 +3,8 @@
 use super::{Optimizer, Over, Part, Wish};
 use std::fmt::Debug;
 use subak_core::scheme::{
-    Ack, Around, Carries, Controller, Doubt, FlowInfo, Headers, Io, Loss, Lossless, PacketKind, Params, PathInfo, Port,
-    Queue, Recovery, Reply, Scheme, SchemeKind, Visit,
+    Ack, Around, Carries, Controller, Doubt, FlowInfo, Io, Loss, PacketKind, Params, PathInfo, Port, Queue, Reply,
+    Rules, Scheme, SchemeKind, Visit,
 };
 use subak_core::{FlowId, InputError, Network, Ns, SubflowId};
 
@@ -17,8 +17,6 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     const KIND: SchemeKind = SchemeKind::Reactive;
     /// Convergence time in multiples of NUMFabric's Swift, for which the intervals of optimizers are sized.
     const SLOWDOWN: f64 = 1.0;
-    /// Processor time per packet and hop, as a multiple of DCTCP's, to estimate a run's duration before it starts.
-    const PER_HOP: f64 = 1.3;
     /// Kind of the targets: weights or rates.
     type Wish: Wish;
     /// The transport's header of a data packet.
@@ -41,26 +39,10 @@ pub trait Transport: Clone + Debug + Send + Sized + 'static {
     }
     /// Creates the transport with `params`.
     fn new(params: &Params) -> Result<Self, InputError>;
-    /// Priority flow control of lossless switches; `None` if switches drop packets.
-    fn lossless(&self) -> Option<Lossless> {
-        None
-    }
-    /// Bytes that the header adds to a full-size data packet, and to an ACK.
-    fn headers(&self) -> Headers {
-        Headers::default()
-    }
-    /// Loss detection and retransmission.
-    fn recovery(&self) -> Recovery {
-        Recovery::default()
-    }
-    /// Whether rates converge again after control messages were lost or links failed.
-    fn recovers(&self) -> bool {
-        true
-    }
-    /// Fraction of a link for data, if control packets and ACKs have the rest; `None` if all packets share the
-    /// capacity.
-    fn data_share(&self) -> Option<f64> {
-        None
+    /// Constant properties of the transport. If part of a link is reserved for control packets or ACKs
+    /// ([`Rules::data_share`]), prices count data packets alone.
+    fn rules(&self) -> Rules {
+        Rules::default()
     }
     /// The output queue before a link.
     fn queue<O: Optimizer<Wish = Self::Wish>>(&self, port: &Port) -> Self::Queue<O>;

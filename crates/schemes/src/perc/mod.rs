@@ -25,9 +25,6 @@ pub mod fixed;
 #[cfg(test)]
 mod fixed_tests;
 mod hop;
-pub mod hosts;
-#[cfg(test)]
-mod hosts_tests;
 mod source;
 mod sum;
 pub mod wire;
@@ -39,9 +36,7 @@ pub use sum::{FixedSum, Scale, SumUnit, Sums};
 use crate::queue::Priority;
 use std::fmt::Debug;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{
-    FlowInfo, Follows, InRounds, Info, Load, Named, Param, Params, Port, Scheme, SimulationCost, Visit,
-};
+use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Named, Param, Params, Port, Rules, Scheme, Visit};
 use subak_core::{InputError, Ns};
 
 /// Parameter `tie`: relative difference within which rates count as equal.
@@ -107,10 +102,9 @@ pub trait Rule: Clone + Debug + Send + 'static {
         weight: f64,
         leaving: bool,
     ) -> FigureUpdate;
-    /// Changes the weight of a counted flow from `was` to `weight`, for rules that support it.
-    fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
-        let _ = (link, fields, visit, was, weight);
-    }
+    /// Changes the weight of a counted flow from `was` to `weight`, before the link's update. A rule that stores each
+    /// flow's weight has nothing to do.
+    fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64);
     /// Resets the flow's field for its `hop`-th link, which has reset its flow state, for rules with per-flow state
     /// in packets.
     fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {
@@ -260,14 +254,14 @@ pub const DEMAND: Param = Param::flag(
 /// Parameters common to the PERC schemes.
 #[derive(Debug, Clone, Copy)]
 pub struct PercSettings {
-    control: f64,
-    headroom: f64,
-    reverse: bool,
-    rto_ns: Ns,
-    round_ns: Ns,
-    first_round_ns: Ns,
-    short_bytes: u64,
-    demand: bool,
+    pub(crate) control: f64,
+    pub(crate) headroom: f64,
+    pub(crate) reverse: bool,
+    pub(crate) rto_ns: Ns,
+    pub(crate) round_ns: Ns,
+    pub(crate) first_round_ns: Ns,
+    pub(crate) short_bytes: u64,
+    pub(crate) demand: bool,
 }
 
 impl PercSettings {
@@ -302,8 +296,8 @@ impl PercSettings {
 /// A PERC scheme with update rule `R`.
 #[derive(Debug, Clone)]
 pub struct Perc<R: Rule> {
-    rule: R,
-    settings: PercSettings,
+    pub(crate) rule: R,
+    pub(crate) settings: PercSettings,
 }
 
 impl<R: Rule> Named for Perc<R> {
@@ -321,15 +315,14 @@ impl<R: Rule> Scheme for Perc<R> {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Perc { rule: R::new(params)?, settings: PercSettings::read(&R::INFO, params)? })
     }
-    /// Simulation cost of data packets, with control packets included.
-    fn work(&self, _load: &Load) -> SimulationCost {
-        SimulationCost::per_hop(1.95)
-    }
-    fn recovers(&self) -> bool {
-        R::RECOVERS
-    }
-    fn data_share(&self) -> f64 {
-        1.0 - self.settings.control - self.settings.headroom
+    /// Rules; the cost of a data packet includes control packets.
+    fn rules(&self) -> Rules {
+        Rules {
+            data_share: Some(1.0 - self.settings.control - self.settings.headroom),
+            recovers: R::RECOVERS,
+            per_hop: 1.95,
+            ..Rules::default()
+        }
     }
     fn queue(&self, port: &Port) -> Priority {
         Priority::new(port.buffer_bytes)
@@ -382,7 +375,7 @@ pub fn least_other<F>(fields: &[F], hop: usize, rate: impl Fn(&F) -> f64) -> f64
 
 /// Relative tolerance within which two rates count as equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tie(f64);
+pub struct Tie(pub(crate) f64);
 
 impl Default for Tie {
     fn default() -> Self {

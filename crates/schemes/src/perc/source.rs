@@ -77,7 +77,7 @@ enum PacketState<R: Rule> {
 }
 
 impl<R: Rule> PercSource<R> {
-    pub(super) fn new(rule: R, settings: PercSettings, flow: &FlowInfo) -> Self {
+    pub(crate) fn new(rule: R, settings: PercSettings, flow: &FlowInfo) -> Self {
         let weight = flow.weight / flow.paths.len().max(1) as f64;
         let subflow = |path: &PathInfo| PercSubflow {
             path: *path,

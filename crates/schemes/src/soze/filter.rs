@@ -1,7 +1,7 @@
 //! The link's signal and its filter, in floating point and in integers.
 
 use super::fixed::{lost, rounded, times};
-use super::hosts::SozeLinkSettings;
+use super::settings::SozeLinkSettings;
 use super::{DelayUnit, MaxDelay, SozeArithmetic};
 use subak_core::Ns;
 

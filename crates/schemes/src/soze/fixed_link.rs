@@ -1,7 +1,7 @@
 //! A virtual queue in integer arithmetic: the same as [`super::VirtualLink`] in floating point.
 
 use super::fixed::{rounded, times};
-use super::hosts::SozeLinkSettings;
+use super::settings::SozeLinkSettings;
 use super::{Virtual, VirtualLink};
 use subak_core::Ns;
 

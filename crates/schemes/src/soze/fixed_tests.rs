@@ -290,7 +290,7 @@ proptest! {
 fn hosts_keep_a_window_or_a_rate() {
     let hosts = |state: &str| {
         let given = serde_json::json!({"state": state});
-        super::hosts::SozeHosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9)
+        crate::hosts::soze::SozeHosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9)
     };
     let keeps_window = |state| hosts(state).unwrap().sender(1e9, 12_000).unwrap().window;
     assert!(keeps_window("window") && !keeps_window("rate"));

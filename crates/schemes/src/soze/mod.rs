@@ -5,11 +5,11 @@ pub mod fixed;
 mod fixed_link;
 #[cfg(test)]
 mod fixed_tests;
-pub mod hosts;
 mod law;
 mod link;
 mod rate;
 mod sender;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +20,7 @@ pub use law::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 pub use link::{Virtual, VirtualLink};
 pub use rate::{FixedSozeRate, Heard, Limits, SenderRate, SozeSettings};
 pub use sender::SozeSender;
+pub use settings::SozeLinkSettings;
 
 /// Target function of Soze (equation 6): maps a rate/weight to a delay.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -21,7 +21,7 @@ use crate::over::{Optimizer, Part, Passing, Transport, TransportHop, TransportSo
 use crate::queue::Fifo;
 use subak_core::keys::AMOUNT;
 use subak_core::scheme::{
-    Ack, Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, PathInfo, Port, Scheme, Settles,
+    Ack, Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, PathInfo, Port, Rules, Scheme, Settles,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -87,8 +87,8 @@ impl Transport for Levels {
             headers: Headers { data_bytes: 12, ack_bytes: 4 },
         })
     }
-    fn headers(&self) -> Headers {
-        self.headers
+    fn rules(&self) -> Rules {
+        Rules { headers: self.headers, per_hop: 1.3, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

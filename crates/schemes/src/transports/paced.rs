@@ -4,7 +4,7 @@
 use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
 use crate::queue::Fifo;
 use subak_core::keys::AMOUNT;
-use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Scheme, Settles};
+use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Rules, Scheme, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// Parameter `window`: maximum bytes in flight, in BDPs of the path.
@@ -53,6 +53,9 @@ impl Transport for Paced {
 
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Paced { window: params.within("window", 0.01, 1e6)? })
+    }
+    fn rules(&self) -> Rules {
+        Rules { per_hop: 1.3, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

@@ -8,8 +8,8 @@ use crate::perc::{PercHop, PercMessage, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::scheme::{
-    Ack, Carries, Effect, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source,
-    Visit,
+    Ack, Carries, Effect, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Rules, Scheme, SchemeKind, Sink,
+    Source, Visit,
 };
 use subak_core::{IdVec, InputError, SubflowId};
 
@@ -53,7 +53,6 @@ impl Transport for SPercTransport {
         settles: SPerc::INFO.settles,
     };
     const KIND: SchemeKind = SchemeKind::Proactive;
-    const PER_HOP: f64 = 2.0;
     type Wish = Weight;
     type Header = ();
     type Ctl = PercMessage<Stateless>;
@@ -65,11 +64,8 @@ impl Transport for SPercTransport {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(SPercTransport { s_perc: SPerc::new(params)? })
     }
-    fn recovers(&self) -> bool {
-        self.s_perc.recovers()
-    }
-    fn data_share(&self) -> Option<f64> {
-        Some(self.s_perc.data_share())
+    fn rules(&self) -> Rules {
+        Rules { per_hop: 2.0, ..self.s_perc.rules() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Priority {
         Priority::new(port.buffer_bytes)

@@ -11,7 +11,8 @@ use crate::soze::{Filter, Floor, Leaving, MaxDelay, Often, SenderState, Signal, 
 use subak_core::InputError;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Around, Carries, Doubt, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
+    Around, Carries, Doubt, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Rules, Scheme,
+    Settles,
 };
 
 /// The transport soze: rates from the path's largest queueing delay.
@@ -44,7 +45,8 @@ pub(crate) const ALPHA: Param = Param::number(
     "largest rate-per-weight of the network (alpha), Gb/s; 0: its largest line rate over smallest_weight",
 );
 pub(crate) const SMALLEST_WEIGHT: Param =
-    Param::number("smallest_weight", 1.0, AMOUNT, "alpha is the largest line rate of the network over this weight");
+    Param::number("smallest_weight", 1.0, AMOUNT, "alpha is the largest line rate of the network over this weight")
+        .following(Follows::SmallestWeight);
 pub(crate) const ARITHMETIC: Param = Param::choice(
     "arithmetic",
     &["float", "fixed"],
@@ -74,7 +76,8 @@ const PARAMS: &[Param] = &[
         "smallest rate-per-weight expected (beta), Gb/s, where alpha_gbps is given; 0: alpha over unit_flows",
     ),
     SMALLEST_WEIGHT,
-    Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight"),
+    Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight")
+        .following(Follows::SmallestFlows),
     Param::number("filter", 0.0, ValueType::Time, "time constant of the hop's filter over its signal; 0: none"),
     Param::choice(
         "signal",
@@ -118,7 +121,6 @@ impl Transport for Soze {
         goal: Goal::Own,
         settles: Settles::NEVER,
     };
-    const PER_HOP: f64 = 1.7;
     type Wish = Weight;
     type Header = MaxDelay;
     type Ctl = ();
@@ -172,8 +174,9 @@ impl Transport for Soze {
         let doubt = Doubt::of_window(around, 0.0, 1.0, "each flow sends a packet in an RTT, and weights are lost");
         doubt.filter(|_| is_bound).into_iter().collect()
     }
-    fn headers(&self) -> Headers {
-        Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes }
+    fn rules(&self) -> Rules {
+        let headers = Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes };
+        Rules { headers, per_hop: 1.7, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

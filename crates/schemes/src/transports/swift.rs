@@ -13,7 +13,7 @@ use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportS
 use crate::queue::{Stfq, VirtualLength};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Around, Carries, Doubt, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles,
+    Ack, Around, Carries, Doubt, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Rules, Scheme, Settles,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -109,10 +109,13 @@ impl Transport for SwiftTransport {
         })
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
-        let dt_ns = around.least.map_or(0.0, |least| self.dt_ns(least.rtt_ns as Ns));
+        let dt_ns = around.flows.least.map_or(0.0, |least| self.dt_ns(least.rtt_ns as Ns));
         let of_shares = || Doubt::of_window(around, dt_ns, 1.0, "windows are rounded up, and weights lost");
         let window = self.doubt_of_window(around).or_else(of_shares);
         [SwiftTransport::doubt_of_rtt(around), self.doubt_of_dt(around), window].into_iter().flatten().collect()
+    }
+    fn rules(&self) -> Rules {
+        Rules { per_hop: 1.3, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Stfq {
         Stfq::new(port)

@@ -283,9 +283,10 @@ impl PriceResponse {
         }
     }
 
-    /// Residuals of pooled flows. The first is the largest relative difference of a flow's rate from its rate at the
-    /// marginal utility, or of a path's price below the marginal utility. The second is the sum over paths of the rate
-    /// times the excess of the path's price over the marginal utility.
+    /// Residuals of pooled flows, where v is a flow's marginal utility. The first is the larger of two maxima: over flows,
+    /// the relative difference between the sum of the path rates and U'^-1(v); over paths, the relative amount by which
+    /// the path's price is below v. The second is the sum over paths of the rate times the excess of the path's price
+    /// over v.
     pub fn pool_miss(&self, program: &Program, prices: &[f64]) -> (f64, f64) {
         let (mut miss, mut idle) = (0.0f64, 0.0);
         if self.pooled() {

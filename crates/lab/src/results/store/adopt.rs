@@ -2,11 +2,11 @@
 //! numbers, labels and axis columns. The tables are then byte for byte those of a run of the extended spec from the
 //! start.
 
-use super::{Store, copy_groups, metadata, metadata_of_trial, packets_path, read_footer};
+use super::{Store, copy_groups, packets_path};
 use crate::error::Error;
 use crate::files;
+use crate::results::footer::{BUILD, VERSION, metadata, metadata_of_trial, read_footer};
 use crate::results::read::table_in;
-use crate::results::store::{BUILD, VERSION};
 use crate::results::table::{TableWriter, properties};
 use crate::spec::ValidSpec;
 use parquet::errors::ParquetError;

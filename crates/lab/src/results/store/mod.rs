@@ -5,17 +5,17 @@ mod adopt;
 
 use crate::error::Error;
 use crate::files::{self, PartialFile};
+use crate::results::footer::{BUILD, VERSION, footer_of, metadata, read_footer};
 use crate::results::read::read_manifest;
 use crate::results::renamed;
 use crate::results::spent::{Spent, Took};
 use crate::results::table::properties;
-use crate::runs::remote::TrialFiles;
 use crate::spec::ValidSpec;
 use adopt::Adopted;
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::writer::SerializedFileWriter;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,12 +25,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::InputError;
 
-/// Version that the results record.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Hash of the sources, which the results record: another build may produce different bytes.
-pub const BUILD: &str = env!("SUBAK_SOURCES");
-
 /// A directory with the results of one spec.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -38,6 +32,15 @@ pub(crate) struct Store {
     hash: String,
     /// Number of each reused trial before the spec was extended, and now.
     renumbered: Option<BTreeMap<usize, usize>>,
+}
+
+/// The files of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialFiles {
+    /// Table of results.
+    pub table: Vec<u8>,
+    /// Table of recorded packets, if the spec requests it.
+    pub packets: Option<Vec<u8>>,
 }
 
 /// The status of a trial.
@@ -276,21 +279,6 @@ fn copy_groups<W: io::Write + Send>(
     Ok(())
 }
 
-/// Metadata of each results table of the spec with hash `spec_hash`.
-pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
-    [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
-        .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
-        .to_vec()
-}
-
-/// Metadata of a trial's table.
-pub(crate) fn metadata_of_trial(spec: &ValidSpec, trial: usize) -> Vec<KeyValue> {
-    let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
-    let mut metadata = metadata(&spec.hash);
-    metadata.extend([pair("subak.trial", trial.to_string()), pair("subak.identity", spec.identity(trial))]);
-    metadata
-}
-
 /// Path of a trial's packet table in the results directory `dir`.
 pub(crate) fn packets_path(dir: &Path, trial: usize) -> PathBuf {
     renamed::trials(dir).join(format!("{trial}.packets.parquet"))
@@ -306,20 +294,4 @@ fn is_free(dir: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// Footer of a table that may be damaged. The reader panics at some damaged tables.
-fn footer_of(table: &Bytes) -> Option<ParquetMetaData> {
-    crate::quiet::catch(|| ParquetMetaDataReader::new().parse_and_finish(table).ok()).ok().flatten()
-}
-
-/// Whether `path` is a table of this build for the spec with hash `spec_hash`.
-pub(crate) fn is_of_spec(path: &Path, spec_hash: &str) -> bool {
-    let Ok(footer) = read_footer(path) else { return false };
-    let pairs = footer.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
-    metadata(spec_hash).iter().all(|wanted| pairs.contains(wanted))
-}
-
-fn read_footer(path: &Path) -> Result<ParquetMetaData, ParquetError> {
-    ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)
 }

@@ -8,19 +8,19 @@ use crate::results::table::ResultRow;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
 use crate::runs::jobs::RunningJobs;
+use crate::runs::live::Live;
 use crate::runs::passing::KnownFlows;
-use crate::runs::recorder::{Recorder, SharedTable};
-use crate::runs::testbed::{self, Testbed};
-use crate::runs::watched::{WatchedTrial, Watching};
+use crate::runs::recorder::Recorder;
+use crate::runs::task::Trial;
+use crate::runs::testbed;
+use crate::runs::watched::Watching;
 use crate::runs::window::WindowCounts;
-use crate::spec::backends::{SchemeChoice, SimulationInput};
+use crate::spec::backends::SimulationInput;
 use crate::spec::measure::Convergence;
 use crate::spec::scenario::Scenario;
-use crate::spec::workload::jobs::Policies;
 use crate::spec::workload::{Plan, Planned};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use subak_core::backend::Backend;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 
@@ -29,27 +29,6 @@ const SLICES: u64 = 200;
 
 /// Callback that stores a row of results.
 pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
-
-/// A trial to simulate, with callbacks and outputs.
-pub(crate) struct Trial<'a> {
-    pub number: usize,
-    pub scenario: &'a Scenario,
-    pub scheme: &'a SchemeChoice,
-    pub seed: u64,
-    /// Table for recorded packets.
-    pub packets: Option<&'a SharedTable>,
-    /// Weight policies supplied by the caller, by name.
-    pub policies: &'a Policies,
-    /// Number of threads that the simulation may use.
-    pub threads: usize,
-    pub cancel: &'a AtomicBool,
-    /// Testbed for trials on real hosts, if the caller has one.
-    pub testbed: Option<&'a dyn Testbed>,
-    /// State for the live page, if there is one.
-    pub watched: Option<&'a WatchedTrial>,
-    /// Callback for the fraction done.
-    pub progress: &'a (dyn Fn(f64) + Sync),
-}
 
 /// Runs the trial; returns its cost, or `None` if it was cancelled.
 pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>, Error> {
@@ -62,7 +41,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     let (kind, info) = scheme.backend()?;
     let both_ways = scenario.workload.runs_both_ways(&flows);
     let params = scenario.circumstances(both_ways).complete(&info, &scheme.params);
-    let data_share = kind.data_share(&scheme.name, &params)?;
+    let data_share = kind.rules(&scheme.name, &params)?.share();
     // Recorded packets must be in time order, and a flow's end may start other flows at once: both require a
     // single thread.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
@@ -126,43 +105,6 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     run.conclude_stranded(&stranded, &mut named)?;
     drop(run);
     Ok(Some(Took { events: backend.events(), packet_hops: backend.packet_hops() }))
-}
-
-/// Flows that are sampled, from their start to their end.
-pub(crate) struct Live {
-    /// Known start times, ns, of flows that have not started.
-    pub pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
-    live: Vec<FlowId>,
-}
-
-impl Live {
-    /// State before any of `flows` has started; `None`: no flow is sampled.
-    pub fn new(flows: Option<&IdVec<FlowId, Planned>>) -> Self {
-        let known = flows.into_iter().flat_map(|flows| flows.iter_enumerated().filter(|(_, f)| f.after.is_empty()));
-        Live { pending: known.map(|(n, f)| Reverse((f.plan.start_ns, n))).collect(), live: Vec::new() }
-    }
-
-    pub fn take_started(&mut self, now_ns: Ns) {
-        while let Some(&Reverse((_, f))) = self.pending.peek().filter(|next| next.0.0 <= now_ns) {
-            self.pending.pop();
-            self.live.push(f);
-        }
-    }
-
-    /// Calls `sample` for each started flow, and drops the flows for which it returns false.
-    pub fn keep(&mut self, mut sample: impl FnMut(FlowId) -> Result<bool, Error>) -> Result<(), Error> {
-        let mut result = Ok(());
-        self.live.retain(|&f| {
-            if result.is_err() {
-                return true;
-            }
-            sample(f).unwrap_or_else(|error| {
-                result = Err(error);
-                true
-            })
-        });
-        result
-    }
 }
 
 struct Run<'a> {

@@ -5,32 +5,22 @@
 
 mod replay;
 
-use crate::runs::simulate::Trial;
-use crate::spec::scenario::Scenario;
+use crate::runs::task::Trial;
+use crate::spec::testbed::{KNOWN, WAITING, control_loss};
 use crate::spec::workload::Planned;
 use replay::TestbedReplay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
-use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds};
+use subak_core::backend::{Backend, FlowPlan};
 use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
-use subak_testbed::{Recording, RequestFlow, RequestLink, RequestNode, SCHEMA, TestbedRequest, WeightChange};
-
-/// A testbed that runs flows on real hosts; the caller of this crate implements it.
-pub trait Testbed: Sync {
-    /// Runs `request`. Calls `progress` with the fraction done, and stops with an error if it returns false.
-    fn carry(&self, request: &TestbedRequest, progress: &(dyn Fn(f64) -> bool + Sync))
-    -> Result<Recording, InputError>;
-}
+use subak_testbed::{RequestFlow, RequestLink, RequestNode, SCHEMA, TestbedRequest, WeightChange};
 
 /// Number of samples of flows and links over the duration, in addition to those of the spec. From these samples,
 /// data is separated from ACKs, and queues are recorded.
 const LOOKS: u64 = 100;
 /// Smallest sampling interval, ns of real time: each sample uses CPU time of the hosts.
 const NEAREST_NS: u64 = 10_000_000;
-
-const WAITING: &str = "a testbed has no flows that wait for others yet";
-const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
 /// Runs `trial` on the testbed, and returns a backend that replays the recording; `None` if the trial was
 /// cancelled.
@@ -125,57 +115,4 @@ fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Tes
         flows_every_ns: often(looks_ns),
         links_every_ns: often(scenario.measure.queues_ns),
     }
-}
-
-/// Probability of the loss of control packets at every link for the whole run, the only fault that hosts can
-/// inject; `None` for other faults.
-fn control_loss(fault: &Injected) -> Option<f64> {
-    let Injected::Packets {
-        impairment: Impairment::Lost,
-        kinds,
-        links: None,
-        probability,
-        from_ns: 0,
-        until_ns: Ns::MAX,
-    } = fault
-    else {
-        return None;
-    };
-    matches!(kinds, Kinds { data: false, ack: false, ctl: true }).then_some(*probability)
-}
-
-/// An error for a scenario that the testbed does not support.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), InputError> {
-    let refuse = |place: &str, what: &str, hint: &str| Err(InputError::new(place, what, hint));
-    let network = scenario.topology.network();
-    let described = scenario.topology.described_links();
-    if described.iter().any(|link| link.from.is_none() || link.to.is_none()) {
-        return refuse("network", "a testbed needs nodes, and some links have no ends", "give each link from and to");
-    }
-    if described.len() < network.links().len() {
-        let hint = "leave the workload's own links away, or simulate it";
-        return refuse("network", "some links are drawn for the flows alone", hint);
-    }
-    let others = scenario.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
-    if others > 0 || scenario.faults.len() > 1 || !scenario.drawn.is_empty() {
-        let what = "a testbed injects no faults but one loss of ctl at every link";
-        return refuse("fault", what, "leave the section away, or simulate it");
-    }
-    if scenario.topology.spread().is_some() {
-        let what = "a testbed spreads no packets: each flow has one path";
-        return refuse("routing.kind", what, "take routing.kind = \"ecmp\", or simulate it");
-    }
-    if scenario.reroute_ns.is_some() {
-        return refuse("routing.reroute", "a testbed finds no new routes", "leave it away, or simulate it");
-    }
-    if scenario.workload.has_jobs() {
-        return refuse("workload", WAITING, KNOWN);
-    }
-    if scenario.measure.packets.is_some() || scenario.measure.paces_ns.is_some() {
-        return refuse("measure", "a testbed records no packets and no paces", "measure fct, rates or queues");
-    }
-    if scenario.measure.convergence.iter().any(|c| !c.received) {
-        return refuse("measure.convergence", "a testbed knows what was received alone", "write of = \"received\"");
-    }
-    Ok(())
 }

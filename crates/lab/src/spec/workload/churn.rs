@@ -33,7 +33,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
         Key::open(
             "most_per_host",
             PER_HOST,
-            "starts and stops alternate",
+            "none: see alternate",
             "with `alternate`, maximum of flows per host: each change moves the number of flows to a random value between \
              `flows_per_host` and this maximum",
         ),
@@ -122,6 +122,9 @@ impl Churn {
 impl Workload for Churn {
     fn has_sizes(&self) -> bool {
         false
+    }
+    fn smallest_weight(&self) -> f64 {
+        1.0 / self.subflows as f64
     }
     fn runs_both_ways(&self) -> bool {
         true

@@ -79,6 +79,15 @@ impl Each {
         Err(InputError::new("connections", format!("transfers cannot be split: {why}"), "leave it away"))
     }
 
+    /// Smallest weight that may be drawn.
+    pub(super) fn smallest_weight(&self) -> f64 {
+        match self.weights {
+            None => 1.0,
+            Some(Weights::Uniform(low, _)) => low,
+            Some(Weights::Powers(low, _)) => (1u64 << low) as f64,
+        }
+    }
+
     /// Sets every transfer's weight and splits it into its connections.
     pub(super) fn apply(
         &self,

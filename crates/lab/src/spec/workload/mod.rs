@@ -132,6 +132,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn has_weights(&self) -> bool {
         false
     }
+    /// Smallest weight of a subflow, before random weights: each has an equal part of its flow's weight.
+    fn smallest_weight(&self) -> f64 {
+        1.0
+    }
     /// Number of flows with a deadline, and number of flows with a bandwidth function.
     fn extras(&self) -> [usize; 2] {
         [0, 0]
@@ -198,6 +202,11 @@ impl Traffic {
     /// Whether any flow has a weight other than 1.
     pub fn has_weights(&self) -> bool {
         self.workload.has_weights() || self.each.has_weights()
+    }
+
+    /// Smallest weight that a subflow has at any time.
+    pub fn smallest_weight(&self) -> f64 {
+        self.workload.smallest_weight() * self.each.smallest_weight()
     }
 
     /// Texts for warnings about keys of flows that have no effect under `policy` or the scheme. `weights`: the scheme

@@ -58,6 +58,9 @@ impl Workload for Permutation {
     fn has_sizes(&self) -> bool {
         self.size_bytes.is_some()
     }
+    fn smallest_weight(&self) -> f64 {
+        1.0 / self.subflows as f64
+    }
     fn may_strand(&self) -> bool {
         true
     }

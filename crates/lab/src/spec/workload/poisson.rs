@@ -112,6 +112,9 @@ impl Workload for Poisson {
     fn has_sizes(&self) -> bool {
         true
     }
+    fn smallest_weight(&self) -> f64 {
+        1.0 / self.subflows as f64
+    }
     fn draws_sizes(&self) -> bool {
         true
     }

@@ -128,6 +128,9 @@ impl Workload for Steps {
     fn has_weights(&self) -> bool {
         self.list.iter().any(ListedFlow::has_weight)
     }
+    fn smallest_weight(&self) -> f64 {
+        self.list.iter().map(ListedFlow::smallest_weight).fold(f64::INFINITY, f64::min)
+    }
     fn settles(&self) -> bool {
         !self.list.iter().any(ListedFlow::waits)
     }
@@ -230,6 +233,12 @@ impl ListedFlow {
     /// Whether the flow's weight ever differs from 1.
     fn has_weight(&self) -> bool {
         self.weight != 1.0 || !self.weights.is_empty()
+    }
+
+    /// The smallest weight of a subflow at any time.
+    fn smallest_weight(&self) -> f64 {
+        let weights = self.weights.iter().map(|&(_, weight)| weight);
+        weights.fold(self.weight, f64::min) / self.subflows() as f64
     }
 
     fn subflows(&self) -> usize {

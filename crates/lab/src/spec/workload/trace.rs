@@ -79,6 +79,9 @@ impl Workload for Trace {
     fn has_weights(&self) -> bool {
         self.flows.iter().any(|flow| flow.weight != 1.0)
     }
+    fn smallest_weight(&self) -> f64 {
+        self.flows.iter().map(|flow| flow.weight).fold(f64::INFINITY, f64::min)
+    }
     fn settles(&self) -> bool {
         false
     }

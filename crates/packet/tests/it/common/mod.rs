@@ -3,17 +3,12 @@
 
 use subak_core::backend::{Backend, FlowPlan, Impairment, Injected, Kinds, PacketSizes, Route};
 use subak_core::route::{Router, Routing};
-use subak_core::scheme::{Goal, Scheme};
+use subak_core::scheme::Goal;
 use subak_core::{LinkId, Network, NodeId, NodeKind};
 
-/// Visitor of schemes that returns the fraction of a link that the scheme lets data use.
-pub struct DataShare;
-
-impl subak_schemes::Visitor for DataShare {
-    type Out = f64;
-    fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
-    }
+/// Fraction of a link that the scheme lets data use.
+pub fn data_share(scheme: &str, params: &serde_json::Map<String, serde_json::Value>) -> f64 {
+    subak_schemes::scheme(scheme, params).unwrap().rules().share()
 }
 
 /// A star of `hosts` hosts around one switch: the uplink of host h is `2 h`, its downlink `2 h + 1`.

@@ -1,6 +1,6 @@
 //! DCTCP as a user would implement it: only through the interface for schemes supplied by the user.
 
-use subak_core::scheme::{Ack, FlowInfo, Io, Loss, LossKind, Packet, Recovery, Source};
+use subak_core::scheme::{Ack, FlowInfo, Io, Loss, LossKind, Packet, Recovery, Rules, Source};
 use subak_core::{IdVec, Ns, SubflowId};
 use subak_schemes::foreign::{Facts, Faults, Foreign, Makes, Marks, Numbers};
 
@@ -15,7 +15,7 @@ impl BoxedDctcp {
     pub fn new(faults: Faults) -> Self {
         let recovery = Recovery { rto_min_ns: 1_000_000, ..Recovery::default() };
         let marks = Some(("k".to_string(), Marks::Packets(65.0)));
-        BoxedDctcp { facts: Facts { recovery, marks, ..Facts::default() }, faults }
+        BoxedDctcp { facts: Facts { rules: Rules { recovery, ..Rules::default() }, marks, ..Facts::default() }, faults }
     }
 }
 

@@ -1,21 +1,19 @@
 //! s-PERC and s-PERC* on real hosts: settings of the links in the kernel, and the simulator's sources, over UDP
 //! datagrams.
 
-use super::division::Tables;
-use super::fixed::{Fixed, FixedEntry, MOST_HOPS, PercLinkSettings, RateUnit, WEIGHT_BITS};
-use super::wire::{self, PercDatagram};
-use super::{HopCounts, Perc, PercMessage, PercSettings, PercSource, Rule, Tie};
+use crate::perc::division::Tables;
+use crate::perc::fixed::{Fixed, FixedEntry, MOST_HOPS, PercLinkSettings, RateUnit, WEIGHT_BITS};
+use crate::perc::wire::{self, PercDatagram};
+use crate::perc::{HopCounts, Perc, PercMessage, PercSettings, PercSource, Rule, Tie};
 use crate::registry;
 use crate::s_perc::{COMPACT, SPerc, SPercField, SPercFields, Stateless};
 use crate::s_perc_star::{Numbered, Robust, SPercStar};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
-use subak_core::scheme::{Ack, Effect, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
+use subak_core::scheme::{Ack, Effect, FlowInfo, Io, Named, OnHosts, Params, PathInfo, Scheme, Source};
 use subak_core::{FlowId, InputError, Ns, SubflowId, Utility};
 
-/// PERC schemes that hosts support.
-pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
 /// Range of weights on hosts. Below it, rates per unit of weight overflow; above it, the sum of weights at a link.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
 /// Largest tables in the kernel, KB.
@@ -46,7 +44,7 @@ enum Member {
 
 /// Refuses schemes and parameters that hosts do not support.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError> {
-    if !SCHEMES.contains(&scheme) {
+    if !registry::find(scheme).is_ok_and(|info| info.on_hosts == OnHosts::Control) {
         let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
         return Err(InputError::new("scheme", what, "take s-perc or s-perc-star"));
     }
@@ -55,11 +53,11 @@ pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError
         let what = "hosts' packets carry one rate for each link";
         return Err(InputError::new("params.compact", what, "leave it away on a testbed"));
     }
-    if scheme == SPercStar::INFO.name && resolved.number(super::SHORT.key.name) > 0.0 {
+    if scheme == SPercStar::INFO.name && resolved.number(crate::perc::SHORT.key.name) > 0.0 {
         let what = "a testbed's queues do not let short flows go before others";
         return Err(InputError::new("params.short", what, "leave it away on a testbed"));
     }
-    if resolved.number(super::DIVISION.key.name) > MOST_KB {
+    if resolved.number(crate::perc::DIVISION.key.name) > MOST_KB {
         let what = format!("hosts hold tables of at most {MOST_KB} KB");
         return Err(InputError::new("params.division_kb", what, "give less, or 0 to divide exactly"));
     }
@@ -109,7 +107,7 @@ impl PercHosts {
             first_round_ns: slow(read.first_round_ns),
             ..read
         };
-        let kb = params.number(super::DIVISION.key.name);
+        let kb = params.number(crate::perc::DIVISION.key.name);
         let tables = (kb > 0.0).then(|| Arc::new(Tables::within((kb * 1024.0) as usize)));
         let tie = Tie::read(&params)?.covering(tables.as_ref().map_or(0.0, |t| t.error()));
         Ok(PercHosts {

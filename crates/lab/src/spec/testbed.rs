@@ -1,0 +1,67 @@
+//! Scenarios that a testbed supports.
+
+use crate::spec::scenario::Scenario;
+use subak_core::backend::{Impairment, Injected, Kinds};
+use subak_core::{InputError, Ns};
+
+pub(crate) const WAITING: &str = "a testbed has no flows that wait for others yet";
+pub(crate) const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
+
+/// Probability of the loss of control packets at every link for the whole run, the only fault that hosts can
+/// inject; `None` for other faults.
+pub(crate) fn control_loss(fault: &Injected) -> Option<f64> {
+    let Injected::Packets {
+        impairment: Impairment::Lost,
+        kinds,
+        links: None,
+        probability,
+        from_ns: 0,
+        until_ns: Ns::MAX,
+    } = fault
+    else {
+        return None;
+    };
+    matches!(kinds, Kinds { data: false, ack: false, ctl: true }).then_some(*probability)
+}
+
+impl Scenario {
+    /// An error if the testbed does not support the self.
+    pub(super) fn check_testbed(&self) -> Result<(), InputError> {
+        let refuse = |place: &str, what: &str, hint: &str| Err(InputError::new(place, what, hint));
+        let network = self.topology.network();
+        let described = self.topology.described_links();
+        if described.iter().any(|link| link.from.is_none() || link.to.is_none()) {
+            return refuse(
+                "network",
+                "a testbed needs nodes, and some links have no ends",
+                "give each link from and to",
+            );
+        }
+        if described.len() < network.links().len() {
+            let hint = "leave the workload's own links away, or simulate it";
+            return refuse("network", "some links are drawn for the flows alone", hint);
+        }
+        let others = self.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
+        if others > 0 || self.faults.len() > 1 || !self.drawn.is_empty() {
+            let what = "a testbed injects no faults but one loss of ctl at every link";
+            return refuse("fault", what, "leave the section away, or simulate it");
+        }
+        if self.topology.spread().is_some() {
+            let what = "a testbed spreads no packets: each flow has one path";
+            return refuse("routing.kind", what, "take routing.kind = \"ecmp\", or simulate it");
+        }
+        if self.reroute_ns.is_some() {
+            return refuse("routing.reroute", "a testbed finds no new routes", "leave it away, or simulate it");
+        }
+        if self.workload.has_jobs() {
+            return refuse("workload", WAITING, KNOWN);
+        }
+        if self.measure.packets.is_some() || self.measure.paces_ns.is_some() {
+            return refuse("measure", "a testbed records no packets and no paces", "measure fct, rates or queues");
+        }
+        if self.measure.convergence.iter().any(|c| !c.received) {
+            return refuse("measure.convergence", "a testbed knows what was received alone", "write of = \"received\"");
+        }
+        Ok(())
+    }
+}
