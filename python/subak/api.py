@@ -173,6 +173,10 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
         {**_attributes(data, EDGE_KEYS), "source": names[a], "target": names[b]}
         for a, b, data in graph.edges(data=True)
     ]
+    ends = {str(key) for *_, data in graph.edges(data=True) for key in data} & {"source", "target"}
+    if ends:
+        said = ", ".join(f'"{key}"' for key in sorted(ends))
+        warnings.warn(f"attributes of edges that are not read: {said}", InputWarning, stacklevel=4)
     shape = {"directed": graph.is_directed(), "multigraph": graph.is_multigraph()}
     return {**shape, "graph": _attributes(graph.graph, ()), "nodes": nodes, "links": links}
 

@@ -500,3 +500,10 @@ def test_kinds_of_other_types_are_named() -> None:
 def test_an_index_of_text_names_links() -> None:
     links = pd.DataFrame({"from": ["a", "b"], "to": ["b", "a"], "capacity": 1e9}, index=["x", "y"])
     assert pa.table(subak.Network.from_links(links).links)["id"].to_pylist() == ["x", "y"]
+
+
+def test_attributes_of_edges_that_are_called_as_ends_are_told() -> None:
+    graph = nx.Graph([("a", "b", {"capacity": 1e9, "source": "x", "target": "y"})])
+    with pytest.warns(subak.InputWarning, match='attributes of edges that are not read: "source", "target"'):
+        network = subak.Network.from_networkx(graph, hosts="all")
+    assert pa.table(network.links)["id"].to_pylist() == ["a->b", "b->a"]
