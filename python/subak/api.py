@@ -173,13 +173,20 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
         {**_attributes(data, EDGE_KEYS), "source": names[a], "target": names[b]}
         for a, b, data in graph.edges(data=True)
     ]
+    ends = {str(key) for *_, data in graph.edges(data=True) for key in data} & {"source", "target"}
+    if ends:
+        said = ", ".join(f'"{key}"' for key in sorted(ends))
+        warnings.warn(f"attributes of edges that are not read: {said}", InputWarning, stacklevel=4)
     shape = {"directed": graph.is_directed(), "multigraph": graph.is_multigraph()}
     return {**shape, "graph": _attributes(graph.graph, ()), "nodes": nodes, "links": links}
 
 
 def _telling(data: Mapping[Any, Any]) -> list[str]:
-    """Attributes of a node whose values may distinguish hosts from switches: text and booleans."""
-    return [str(key) for key, value in data.items() if isinstance(value, str | bool)]
+    """Attributes of a node whose values may distinguish hosts from switches: text, booleans, and ``kind``."""
+    telling = [
+        str(key) for key, value in data.items() if isinstance(value, str | bool) or type(value).__name__ == "bool_"
+    ]
+    return ["kind", *telling]
 
 
 def _attributes(data: Mapping[Any, Any], read: Sequence[str]) -> dict[str, Any]:
@@ -294,7 +301,7 @@ def network_of(network: _subak.Network) -> dict[str, Any]:
     nodes = [{"id": name, "kind": "host" if name in hosts else "switch"} for name in network.nodes]
     links = []
     for row in rows:
-        link = {"source": row["from"], "target": row["to"]}
+        link = {"id": row["id"], "source": row["from"], "target": row["to"]}
         link |= {"capacity": row["capacity_bps"], "delay": row["delay_ns"] / 1e9}
         links.append(link | ({} if row["buffer_bytes"] is None else {"buffer": row["buffer_bytes"]}))
     return {"directed": True, "multigraph": True, "nodes": nodes, "links": links}
@@ -394,7 +401,7 @@ def _indices(name: str, given: ArrayLike) -> Any:
     import numpy as np
 
     array = np.asarray(given)
-    if array.size == 0:
+    if array.size == 0 and array.dtype.kind not in "mM":
         array = array.astype(np.uint32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(None, name, f"it is {array.dtype} in {array.ndim} dimensions", "give a list of whole numbers")
@@ -407,6 +414,9 @@ def _values(name: str, given: ArrayLike | None) -> Any:
     import numpy as np
 
     try:
+        kind = np.asarray([] if given is None else given).dtype.kind
+        if kind in "mM":
+            raise TypeError("it holds times or dates")
         array = np.ascontiguousarray([] if given is None else given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(None, name, str(error), "give one number a flow") from None

@@ -47,7 +47,7 @@ def of_file(path: str | os.PathLike[str]) -> Columns:
     shown = name if name.isprintable() and len(name) < LONGEST_NAME else ascii(name)[:LONGEST_NAME]
     try:
         inputs.check_file(name)
-        return of_table(tables.with_ranges(_read(name)))
+        return of_table(tables.with_times(tables.with_index(tables.with_ranges(_read(name)), ""), ""))
     except InputError as error:
         raise InputError(None, error.place, f"{shown} {error.what}", error.hint) from None
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -164,8 +164,7 @@ def of_table(table: pa.Table) -> Columns:
 
 def _fields(table: pa.Table) -> list[tuple[str, str, pa.Field]]:
     """For each column: its key in a flow, the unit of its numbers if not the key's default, and its type."""
-    named = [(*tables.NS_AND_BYTES.get(field.name, (field.name, "")), field) for field in table.schema]
-    return [(key, unit, field) for key, unit, field in named if not field.name.startswith("__index_level_")]
+    return [(*tables.NS_AND_BYTES.get(field.name, (field.name, "")), field) for field in table.schema]
 
 
 def _inner(kind: pa.DataType) -> pa.DataType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import functools
 import inspect
@@ -12,6 +13,8 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -111,7 +114,10 @@ def to_json(value: Any) -> bytes:
             for place, number in _not_finite(value, ""):
                 raise InputError(None, place, f"the value is {number}", "give a finite number") from None
         raise InputError(None, "", str(error), "give dicts, lists, strings and finite numbers") from None
-    except (TypeError, RecursionError) as error:
+    except TypeError as error:
+        place = next(_not_plain_at(value, ""), "")
+        raise InputError(None, place, str(error), "give dicts, lists, strings and finite numbers") from None
+    except RecursionError as error:
         raise InputError(None, "", str(error), "give dicts, lists, strings and finite numbers") from None
 
 
@@ -122,13 +128,62 @@ def _bounded(data: bytes, name: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, datetime.timedelta):
+        return _nanoseconds(value)
     if hasattr(value, "tolist"):
-        return value.tolist()
+        kind = getattr(getattr(value, "dtype", None), "kind", "")
+        return _texts_of_times(value) if kind == "m" else _without_dates(value) if kind == "M" else value.tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, Decimal | Fraction):
+        return float(value)
+    if isinstance(value, datetime.date):
+        if value != value:
+            raise TypeError("the time is missing (NaT)")
+        raise TypeError(f"{value} is a date, and times count from the start of the run")
     raise TypeError(f"{type(value).__name__} is not a value of a case")
+
+
+def _nanoseconds(value: datetime.timedelta) -> str:
+    """A difference of times as text with its unit; pandas' differences have nanoseconds too."""
+    if value != value:
+        raise TypeError("the time is missing (NaT)")
+    whole = (value.days * 86400 + value.seconds) * 10**9 + value.microseconds * 1000
+    return f"{whole + getattr(value, 'nanoseconds', 0)}ns"
+
+
+def _texts_of_times(value: Any) -> Any:
+    """Differences of times of numpy, one or an array, as text with its unit."""
+    import numpy as np
+
+    if np.datetime_data(value.dtype)[0] == "generic":
+        raise TypeError("the time has no unit")
+    whole = value.astype("timedelta64[ns]")
+    if np.isnat(whole).any() or (whole.astype(value.dtype) != value).any():
+        raise TypeError("the time is missing (NaT), or too long")
+    texts = np.char.add(whole.astype(np.int64).astype(str), "ns")
+    return texts.tolist()
+
+
+def _without_dates(value: Any) -> Any:
+    raise TypeError(f"{value!r:.60} is a date, and times count from the start of the run")
+
+
+def _not_plain_at(value: Any, place: str) -> Iterator[str]:
+    """Places of values that have no JSON."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _not_plain_at(inner, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list | tuple):
+        for i, inner in enumerate(value):
+            yield from _not_plain_at(inner, f"{place}[{i}]")
+    elif not isinstance(value, str | int | float | bool | None):
+        try:
+            _plain(value)
+        except TypeError:
+            yield place
 
 
 def _not_finite(value: Any, place: str) -> Iterator[tuple[str, float]]:

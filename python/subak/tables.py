@@ -28,6 +28,8 @@ Frame = ArrowTable | Mapping[str, Sequence[Any]]
 
 NS_AND_BYTES = {"start_ns": ("start", "ns"), "size_bytes": ("size", "B"), "deadline_ns": ("deadline", "ns")}
 """Columns of results that are flows' keys of a spec under another name: the key, and the unit of its numbers."""
+UNNAMED = "__index_level_"
+"""Beginning of the names that pandas gives the columns of an index without a name."""
 ENDS = ("src", "dst", "from", "to")
 
 
@@ -55,17 +57,9 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
 
 def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
     """Converts to an Arrow table; raises an error unless all columns are ``known`` and unique."""
-    table = _arrow(given, what)
-    import pyarrow as pa
-
-    # Rows that pandas selected or sorted keep their old numbers as an unnamed index. Another unnamed index is data.
-    unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
-    if any(not pa.types.is_integer(table.schema.field(name).type) for name in unnamed):
-        hint = 'name it as a column, such as frame.rename_axis("id"), or drop it: frame.reset_index(drop=True)'
-        raise InputError(None, what, "the frame has an index without a name", hint)
-    table = table.drop_columns(unnamed)
-    names = dict(zip(table.column_names, _keys(table.column_names), strict=True))
     known = list(known)
+    table = with_index(_arrow(given, what), what, numbered=what != "links")
+    names = dict(zip(table.column_names, _keys(table.column_names), strict=True))
     if twice := [name for name, times in Counter(_keys(table.column_names)).items() if times > 1]:
         raise InputError(None, what, f'the column "{twice[0]}" is there twice', "leave one of them away")
     strange = [name for name, key in names.items() if key not in known]
@@ -110,22 +104,81 @@ def _arrow(given: Any, what: str) -> pa.Table:
     import pyarrow as pa
 
     try:
-        return with_ranges(pa.table(dict(given) if isinstance(given, Mapping) else given))
+        return with_times(with_ranges(pa.table(dict(given) if isinstance(given, Mapping) else given)), what)
+    except InputError:
+        raise
     except (pa.ArrowException, TypeError, ValueError) as error:
         hint = "give columns of one length, each of numbers, of text or of lists"
         raise InputError(None, what, f"it is no table: {error}", hint) from None
 
 
 def with_ranges(table: pa.Table) -> pa.Table:
-    """The table, with a named range index of pandas as a column. Pandas stores such an index in the metadata only."""
+    """The table, with range indices of pandas as columns: pandas stores such an index in the metadata only.
+
+    An unnamed range that counts the rows from 0 is no index of its own, and left out.
+    """
     import pyarrow as pa
 
     held = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    for one in held:
-        if isinstance(one, dict) and one.get("kind") == "range" and one.get("name") is not None:
+    for level, one in enumerate(held):
+        if isinstance(one, dict) and one.get("kind") == "range":
             numbers = range(one["start"], one["stop"], one["step"])
-            table = table.append_column(str(one["name"]), pa.array(numbers))
+            counts = numbers == range(table.num_rows)
+            if len(numbers) == table.num_rows and not (one.get("name") is None and counts):
+                name = f"{UNNAMED}{level}__" if one.get("name") is None else str(one["name"])
+                table = table.append_column(name, pa.array(numbers, pa.int64()))
     return table
+
+
+def with_times(table: pa.Table, what: str) -> pa.Table:
+    """The table with differences of times as text with their unit; a column ``X_ns`` holds whole numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for k, field in enumerate(table.schema):
+        if field.name.startswith(UNNAMED):
+            continue
+        place = f"{what}.{field.name}" if what else field.name
+        if pa.types.is_temporal(field.type) and not pa.types.is_duration(field.type):
+            hint = "give times from the start of the run, such as the difference from the first"
+            raise InputError(None, place, f"the column holds dates ({field.type})", hint)
+        if pa.types.is_duration(field.type):
+            numbers = table[field.name].cast(pa.duration("ns")).cast(pa.int64())
+            is_ns = NS_AND_BYTES.get(field.name, ("", ""))[1] == "ns"
+            column = numbers if is_ns else pc.binary_join_element_wise(numbers.cast(pa.string()), "ns", "")
+            table = table.set_column(k, field.name, column)
+    return table
+
+
+def with_index(table: pa.Table, what: str, numbered: bool = True) -> pa.Table:
+    """The table, with an unnamed index of pandas as the column ``id`` of the rows, if they have none.
+
+    Numbers are left out where the rows have ids, or are not ``numbered``: pandas keeps them when it selects rows.
+    """
+    import pyarrow as pa
+
+    unnamed = [name for name in table.column_names if name.startswith(UNNAMED)]
+    if not unnamed:
+        return table
+    hint = 'name it as a column, such as frame.rename_axis("id"), or drop it: frame.reset_index(drop=True)'
+    if len(unnamed) > 1:
+        raise InputError(None, what, f"the frame has an index of {len(unnamed)} levels without names", hint)
+    column = table[unnamed[0]]
+    numbers = pa.types.is_integer(column.type)
+    if numbers and ("id" in table.column_names or not numbered):
+        return table.drop_columns(unnamed)
+    if "id" in table.column_names:
+        raise InputError(None, what, "the frame has an index without a name", hint)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (numbers or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InputError(None, what, f"the frame has an index of {kind} without a name", hint)
+    if column.null_count:
+        raise InputError(None, what, "the frame has an index without a name, and some of it is missing", hint)
+    counts = column.value_counts().to_pylist()
+    if twice := [entry["values"] for entry in counts if entry["counts"] > 1]:
+        said = f"the frame's index names its rows, and {twice[0]!r} is there twice"
+        raise InputError(None, what, said, "drop it: frame.reset_index(drop=True)")
+    return table.append_column("id", column.cast(pa.string())).drop_columns(unnamed)
 
 
 def to_arrow(table: ArrowTable) -> pa.Table:

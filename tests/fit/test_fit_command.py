@@ -99,6 +99,10 @@ def test_a_table_that_no_stage_can_serve_does_not_fit(
         (("l3dc", "--ties", "coin"), '"coin" is none'),
         (("l3dc", "--power-model", "none"), '"none" is none'),
         (("l3dc", "--check", "nothing.json"), "there is no such file"),
+        (("l3dc", "--solver", "ffl", "--workers", "2"), "--workers: it has no effect: ffl has one thread"),
+        (("l3dc", "--check", "nothing.json", "--workers", "2"), "--workers: it has no effect: a placement is checked"),
+        (("l3dc", "--check", "nothing.json", "--objective", "power"), "--objective: it has no effect"),
+        (("l3dc", "-D", "A=1", "-D", "A=2"), '"A" is defined as 1 and as 2'),
     ],
 )
 def test_unusable_arguments_end_with_2(subak: Subak, arguments: tuple[str, ...], said: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import networkx
 import pandas
 import pyarrow
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import subak
@@ -312,7 +313,7 @@ def test_attributes_of_nodes_that_may_tell_hosts_are_warned_of(attributes: dict[
         warnings.simplefilter("always")
         network = subak.Network.from_networkx(graph, capacity="5Gbps")
     assert network.hosts == ["a", "c"]
-    said = [str(w.message) for w in given if "nodes" in str(w.message)]
+    said = [str(w.message) for w in given if "attributes of nodes" in str(w.message)]
     assert (warned is None and said == []) or (warned is not None and any(warned in text for text in said))
 
 
@@ -627,13 +628,70 @@ def test_queues_of_wrr_are_whole() -> None:
             subak.Simulation({"kind": "star", "hosts": 4}, "wrr", params={"queues": queues})
 
 
-def test_an_index_without_a_name_is_refused_where_it_is_data() -> None:
-    network = subak.Network.generate("star", hosts=3)
-    frame = pandas.DataFrame({"src": ["h0", "h1"], "dst": ["h2", "h2"]}, index=["a", "b"])
-    with pytest.raises(subak.InputError, match="index without a name"):
-        subak.solve(network, flows=frame)
-    named = subak.solve(network, flows=frame.rename_axis("id"))
-    assert list(named.to_pandas()["id"]) == ["a", "b"]
-    # Selected rows keep their numbers: nobody gave those.
-    several = pandas.concat([frame, frame], ignore_index=True)
-    assert len(subak.solve(network, flows=several[several.src == "h0"]).flows) == 2
+def _indexed(index: Any) -> pandas.DataFrame:
+    return pandas.DataFrame({"src": ["h0", "h1", "h1"], "dst": "h2", "weight": [1, 2, 5]}, index=index)
+
+
+@pytest.mark.parametrize(
+    ("index", "ids"),
+    [
+        (["a", "b", "c"], ["a", "b", "c"]),
+        (pandas.Index(["a", "b", "c"], dtype="category"), ["a", "b", "c"]),
+        ([7, 3, 10**12], ["7", "3", str(10**12)]),
+        (pandas.RangeIndex(4, 10, 2), ["4", "6", "8"]),
+        (pandas.RangeIndex(3), ["0", "1", "2"]),
+    ],
+)
+def test_an_index_without_a_name_gives_the_ids_of_flows(tmp_path: Path, index: Any, ids: list[str]) -> None:
+    network, frame, file = subak.Network.generate("star", hosts=3), _indexed(index), tmp_path / "flows.parquet"
+    assert list(subak.solve(network, flows=frame).to_pandas()["id"]) == ids
+    for name, write in (("flows.parquet", frame.to_parquet), ("flows.arrow", _feather(frame))):
+        write(tmp_path / name)
+        assert list(subak.solve(network, flows={"file": str(tmp_path / name)}).to_pandas()["id"]) == ids
+    steps = {"kind": "steps", "flows": frame.assign(size=1000)}
+    out = subak.run(spec_of({"kind": "star", "hosts": 3}, steps), tmp_path / "steps", progress=False)
+    own = ids if ids != ["0", "1", "2"] else [None] * 3
+    assert pyarrow.table(out.table("flow", ["flow_id"]))["flow_id"].to_pylist() == own
+    simulation = subak.Simulation(network, "ideal")
+    simulation.add_all(frame)
+    assert pyarrow.table(simulation.flows)["flow_id"].to_pylist() == own
+    frame.assign(start=0, size=1000).to_parquet(file)
+    spec = spec_of({"kind": "star", "hosts": 3}, {"kind": "trace", "file": str(file)})
+    out = subak.run(spec, tmp_path / "trace", progress=False)
+    assert pyarrow.table(out.table("flow", ["flow_id"]))["flow_id"].to_pylist() == own
+
+
+def _feather(frame: pandas.DataFrame) -> Any:
+    return lambda path: pyarrow.feather.write_feather(pyarrow.Table.from_pandas(frame), str(path))
+
+
+def test_an_index_without_a_name_that_names_nothing_is_refused(tmp_path: Path) -> None:
+    network, file = subak.Network.generate("star", hosts=3), tmp_path / "flows.parquet"
+    refused = [
+        (_indexed(["a", "b", "a"]), "'a' is there twice"),
+        (_indexed([0, 1, 0]), "0 is there twice"),
+        (_indexed([["a", "a", "b"], [1, 2, 1]]), "index of 2 levels without names"),
+        (_indexed([0.5, 1.5, 2.5]), "index of double without a name"),
+        (_indexed(["a", "b", "c"]).assign(id=["x", "y", "z"]), "index without a name"),
+        (_indexed(pandas.to_datetime(["2024", "2025", "2026"])), "without a name"),
+    ]
+    for frame, said in refused:
+        with pytest.raises(subak.InputError, match=said):
+            subak.solve(network, flows=frame)
+        frame.to_parquet(file)
+        with pytest.raises(subak.InputError, match=said):
+            subak.solve(network, flows={"file": str(file)})
+    for frame in (refused[2][0], refused[4][0]):
+        frame.assign(start=0, size=1000).to_parquet(file)
+        with pytest.raises(subak.InputError, match="index"):
+            subak.run(
+                spec_of({"kind": "star", "hosts": 3}, {"kind": "trace", "file": str(file)}),
+                tmp_path / "o",
+                progress=False,
+            )
+    # Selected rows that have ids keep their numbers beside them.
+    kept = _indexed([4, 2, 9]).assign(id=["x", "y", "z"])
+    assert list(subak.solve(network, flows=kept).to_pandas()["id"]) == ["x", "y", "z"]
+    # The numbers of rows of links are no names.
+    links = pandas.DataFrame({"from": ["a", "b", "a"], "to": ["b", "c", "c"], "capacity": 1e9})[lambda f: f.to == "c"]
+    assert pyarrow.table(subak.Network.from_links(links).links)["id"].to_pylist() == ["b->c", "a->c"]

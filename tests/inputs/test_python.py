@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import datetime
+import decimal
 import json
 import re
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import networkx as nx
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import subak
@@ -319,3 +324,186 @@ def test_counts_that_are_none_are_refused(tmp_path: Path, given: dict[str, Any])
         subak.run(SPEC, tmp_path, **given)
     assert raised.value.place in given
     assert not list(tmp_path.iterdir())
+
+
+def test_nodes_that_become_hosts_are_told() -> None:
+    star = nx.star_graph(4)
+    with pytest.warns(
+        subak.InputWarning, match="4 of 5 nodes send and receive, those with one neighbour.*attribute kind"
+    ):
+        network = subak.Network.from_networkx(star, capacity="10Gbps")
+    assert network.hosts == ["1", "2", "3", "4"]
+    star.add_edge(1, 2)
+    star.nodes[3]["kind"] = "host"
+    with pytest.warns(
+        subak.InputWarning, match="4 of 5 nodes have no kind: 1 of them, with one neighbour, count as hosts"
+    ):
+        assert subak.Network.from_networkx(star, capacity="10Gbps").hosts == ["3", "4"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(subak.Network.from_networkx(nx.cycle_graph(3), capacity=1e9).hosts) == 3
+        assert subak.Network.from_networkx(star, capacity=1e9, hosts="leaves").hosts == ["3", "4"]
+        nx.set_node_attributes(star, "switch", "kind")
+        star.nodes[2]["kind"] = "host"
+        assert subak.Network.from_networkx(star, capacity=1e9).hosts == ["2"]
+    with pytest.raises(subak.InputError, match="hosts: no node has one neighbour"):
+        subak.Network.from_networkx(nx.cycle_graph(3), capacity=1e9, hosts="leaves")
+
+
+def _half_down() -> subak.Network:
+    links = [
+        {"id": "x", "from": "a", "to": "b", "capacity": 0, "delay": "1us", "buffer": 9000},
+        {"id": "y", "from": "a", "to": "b", "capacity": "2Gbps"},
+        {"id": "z", "from": "b", "to": "a", "capacity": "1Gbps"},
+    ]
+    return subak.Network.from_links(links)
+
+
+def test_links_of_capacity_0_are_in_every_table_of_links() -> None:
+    network = _half_down()
+    rows = pa.table(network.links).to_pylist()
+    assert [row["id"] for row in rows] == ["y", "z", "x"]
+    assert rows[2] == {"id": "x", "from": "a", "to": "b", "capacity_bps": 0, "delay_ns": 1000, "buffer_bytes": 9000}
+    flows = [{"path": ["y"]}, {"path": ["x"]}]
+    answer = subak.solve(network, flows=flows)
+    assert [flow["status"] for flow in answer] == [None, "link-down"]
+    row = pa.table(answer.links).to_pylist()[2]
+    assert row == {"id": "x", "capacity_bps": 0, "load_bps": 0, "utilization": 0, "price": None}
+    told = json.loads(answer.to_json())["links"]
+    assert told[2] == {"id": "x", "load": 0, "utilization": 0, "price": None}
+    assert len(told) == 3
+    found = pa.table(subak.structure(network, flows=flows).links).to_pylist()
+    assert found[2] == {"id": "x", "capacity_bps": 0, "removed_in": None, "freeze_iteration": None, "level_bps": None}
+    with pytest.raises(subak.InputError, match='the link "x" has the capacity 0'):
+        network.link_numbers(["x"])
+    with pytest.raises(subak.InputError, match='a second link has the id "x"'):
+        network.add_link("x", "1Gbps", from_="a", to="b")
+    # The tables that are made of it have the link too.
+    with pytest.warns(subak.InputWarning, match="1 links have the capacity 0"):
+        again = subak.Network.from_networkx(network.to_networkx())
+    assert pa.table(again.links).select(["id", "capacity_bps"]) == pa.table(network.links).select(
+        ["id", "capacity_bps"]
+    )
+    assert subak.converge(network, "s-perc", flows=flows)["converged"]
+
+
+def test_a_simulation_keeps_the_ids_of_links() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        simulation = subak.Simulation(_half_down(), "ideal")
+    assert pa.table(simulation.links).column(0).to_pylist()[:2] == ["y", "z"]
+    assert simulation.add(path=["y"], size="1KB") == 0
+
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        datetime.timedelta(microseconds=500),
+        np.timedelta64(500, "us"),
+        np.timedelta64(MS // 2, "ns"),
+        pd.Timedelta("500us"),
+        "500us",
+        0.0005,
+        decimal.Decimal("0.0005"),
+    ],
+)
+def test_differences_of_times_have_their_unit(half: Any, tmp_path: Path) -> None:
+    network = subak.Network.generate("star", hosts=3)
+    simulation = subak.Simulation(network, "ideal")
+    simulation.add("h0", "h1", size=1000, start=half)
+    frame = pd.DataFrame({"src": ["h0", "h1"], "dst": "h2", "size": 1000, "start": [half, half], "id": ["a", "b"]})
+    simulation.add_all(frame)
+    assert pa.table(simulation.flows)["start_ns"].to_pylist() == [MS // 2] * 3
+    deadlines = [{"src": "h0", "dst": "h1", "size": 1000, "deadline": half}]
+    for flows in (deadlines, pd.DataFrame(deadlines)):
+        answer = subak.solve(network, flows=flows, policy="edf")
+        assert answer.status == "optimal"
+    pd.DataFrame(deadlines).to_parquet(tmp_path / "flows.parquet")
+    assert subak.solve(network, flows={"file": str(tmp_path / "flows.parquet")}, policy="edf").status == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (np.timedelta64(5), "no unit"),
+        (np.timedelta64("NaT", "ns"), "missing"),
+        (pd.NaT, "missing"),
+        (datetime.datetime(2026, 1, 1), "date"),
+        (np.datetime64("2026"), "date"),
+        ({1, 2}, "set is not a value"),
+        (-datetime.timedelta(seconds=1), "-1000000000ns"),
+    ],
+)
+def test_what_is_no_time_is_refused_with_its_place(value: Any, said: str) -> None:
+    network = subak.Network.generate("star", hosts=3)
+    with pytest.raises(subak.InputError, match=said) as raised:
+        subak.solve(network, flows=[{"src": "h0", "dst": "h1", "size": 1, "deadline": value}], policy="edf")
+    assert raised.value.place == "flows[0].deadline", raised.value
+
+
+def test_dates_in_a_frame_are_refused() -> None:
+    frame = pd.DataFrame({"src": ["h0"], "dst": "h1", "size": 1, "deadline": pd.to_datetime(["2026-01-01"])})
+    with pytest.raises(subak.InputError, match=r"flows.deadline: the column holds dates \(timestamp"):
+        subak.solve(subak.Network.generate("star", hosts=3), flows=frame, policy="edf")
+
+
+def test_a_structure_has_every_flow_and_says_what_it_does_not_use() -> None:
+    flows = [{"id": "f", "path": ["x"]}, {"id": "g", "path": ["y"], "size": 5}]
+    found = subak.structure(_half_down(), flows=flows)
+    assert pa.table(found.flows).to_pylist() == [
+        {"id": "f", "rate_bps": 0, "removed_in": None},
+        {"id": "g", "rate_bps": 2e9, "removed_in": 1},
+    ]
+    assert any("have a size, which the policy" in text for text in found.warnings)
+    assert any("1 of 2 flows cannot send" in text for text in found.warnings)
+
+
+def test_what_an_iteration_does_not_use_is_refused() -> None:
+    network, times = subak.Network.generate("star", hosts=3), np.array([5], "timedelta64[ns]")
+    ned = subak.Ned(network)
+    for keys, said in [
+        ({"size_bytes": 5}, 'size_bytes: the policy "alpha-fair" does not use it'),
+        ({"deadline_s": 5}, 'deadline_s: the policy "alpha-fair" does not use it'),
+        ({"weight": times}, "weight: it holds times or dates"),
+        ({"weight": -1}, "weight: it is -1"),
+    ]:
+        with pytest.raises(subak.InputError, match=said):
+            ned.add([["h0->switch0"]], **keys)
+    with pytest.raises(subak.InputError, match="weight: it holds times or dates"):
+        subak.solve(network, flows=subak.Rows([0, 1], [0], weight=times))
+
+
+def test_an_open_simulation_says_which_parameters_are_not_read() -> None:
+    network = subak.Network.generate("star", hosts=3)
+    with pytest.warns(subak.InputWarning, match="leaves out params.division_kb"):
+        subak.Simulation(network, "s-perc", backend="fluid", params={"division_kb": 4})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        subak.Simulation(network, "s-perc", backend="fluid", params={"headroom": 0.1})
+
+
+def test_kinds_of_other_types_are_named() -> None:
+    graph = nx.Graph([("a", "b", {"capacity": 1e9})])
+    for value, said in ((1, "a node's kind is a string, not 1"), (np.int64(2), "not 2")):
+        graph.nodes["a"]["kind"] = value
+        with pytest.raises(subak.InputError, match=said):
+            subak.Network.from_networkx(graph)
+    del graph.nodes["a"]["kind"]
+    graph.nodes["a"]["host"] = np.bool_(True)
+    with pytest.raises(subak.InputError, match='did you mean "kind"'):
+        subak.Network.from_networkx(graph)
+
+
+def test_an_index_of_text_names_links() -> None:
+    links = pd.DataFrame({"from": ["a", "b"], "to": ["b", "a"], "capacity": 1e9}, index=["x", "y"])
+    assert pa.table(subak.Network.from_links(links).links)["id"].to_pylist() == ["x", "y"]
+
+
+def test_attributes_of_edges_that_are_called_as_ends_are_told() -> None:
+    graph = nx.Graph([("a", "b", {"capacity": 1e9, "source": "x", "target": "y"})])
+    with pytest.warns(subak.InputWarning, match='attributes of edges that are not read: "source", "target"'):
+        network = subak.Network.from_networkx(graph, hosts="all")
+    assert pa.table(network.links)["id"].to_pylist() == ["a->b", "b->a"]

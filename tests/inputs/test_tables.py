@@ -82,7 +82,7 @@ def test_links_and_workloads_come_as_tables(tmp_path: Path, form: Callable[[Any]
     rows = subak.run(spec, tmp_path / "out").to_pandas()
     assert rows["start_ns"].tolist() == [0, 250_001]
     assert rows["size_bytes"].tolist() == [30_000, 60_000]
-    assert rows["path"].tolist() == ["0->1 1->2"] * 2
+    assert rows["path"].tolist() == ["a b"] * 2
     again = subak.run(spec, tmp_path / "out").to_polars()
     assert again["fct_ns"].to_list() == rows["fct_ns"].tolist()
 

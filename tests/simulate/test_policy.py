@@ -80,6 +80,7 @@ def test_the_command_names_offenders(tmp_path: Path) -> None:
         ("1,a,b,1,2,tcp,nan", "line 2, weight"),
         ("1,a,b,1,2,tcp,-1", "line 2, weight"),
         ("1,a,b,1,2", "line 2, protocol"),
+        ("1,a,b,1,2,tcp,1,7", "line 2"),
     ],
 )
 def test_rows_that_are_none(tmp_path: Path, row: str, place: str) -> None:
@@ -88,6 +89,13 @@ def test_rows_that_are_none(tmp_path: Path, row: str, place: str) -> None:
         list(read_log(tmp_path / "log.csv"))
     assert refused.value.place == place
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("column", ["note", "src"])
+def test_columns_that_a_log_does_not_have(tmp_path: Path, column: str) -> None:
+    (tmp_path / "log.csv").write_text(_log(["1,a,b,1,2,tcp,1,7"]).replace("weight\n", f"weight,{column}\n"))
+    with pytest.raises(InputError, match=f"line 1: unknown column '{column}'"):
+        list(read_log(tmp_path / "log.csv"))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 //! A network of directed links between named nodes.
 
 use crate::{IdVec, InputError, Ns};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 crate::id! {
     /// Id of a directed link: its index in [`Network::links`].
@@ -83,10 +83,19 @@ pub struct Network {
 #[derive(Debug, Clone, Default)]
 struct Read {
     notes: Vec<String>,
-    /// Ids of the links of capacity 0.
-    down: BTreeSet<String>,
+    /// Links of capacity 0, by id.
+    down: BTreeMap<String, Link>,
     loops: usize,
-    hosts_guessed: bool,
+    guess: Option<Guess>,
+}
+
+/// Nodes without a kind: a host if the node has one neighbour, or if no node is a host otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Guess {
+    /// Number of nodes without a kind.
+    pub unmarked: usize,
+    /// Number of these that count as hosts.
+    pub hosts: usize,
 }
 
 impl Network {
@@ -181,7 +190,7 @@ impl Network {
     /// The first unused id of a link from `a` to `b`: `A->B`, then `A->B#1`, `A->B#2`, ...
     pub fn free_id(&self, a: NodeId, b: NodeId) -> String {
         let base = format!("{}->{}", self.nodes[a].name, self.nodes[b].name);
-        let taken = |id: &str| self.link_by_id.contains_key(id) || self.read.down.contains(id);
+        let taken = |id: &str| self.link_by_id.contains_key(id) || self.read.down.contains_key(id);
         if !taken(&base) {
             return base;
         }
@@ -210,7 +219,7 @@ impl Network {
 
     /// Whether the link with this id was omitted because its capacity is 0.
     pub fn is_down(&self, id: &str) -> bool {
-        self.read.down.contains(id)
+        self.read.down.contains_key(id)
     }
 
     /// Whether links were omitted because their capacity is 0.
@@ -218,21 +227,28 @@ impl Network {
         !self.read.down.is_empty()
     }
 
-    /// Records an omitted link of capacity 0.
-    pub(crate) fn leave_out_link(&mut self, id: String) {
-        self.read.down.insert(id);
+    /// The links that were omitted because their capacity is 0, by id.
+    pub fn down(&self) -> impl Iterator<Item = &Link> {
+        self.read.down.values()
     }
 
-    /// Records an omitted edge: a self-loop, or of capacity 0. An edge of capacity 0 still uses up its links' names.
-    pub(crate) fn leave_out(&mut self, from: NodeId, to: NodeId, directed: bool) {
+    /// Records an omitted link of capacity 0.
+    pub(crate) fn leave_out_link(&mut self, link: Link) {
+        self.read.down.insert(link.id.clone(), link);
+    }
+
+    /// Records an omitted edge: a self-loop, or of capacity 0. An edge of capacity 0 still uses up its links' names; a
+    /// directed one may have the id of `like`.
+    pub(crate) fn leave_out(&mut self, directed: bool, like: Link) {
+        let (Some(from), Some(to)) = (like.from, like.to) else { return };
         if from == to {
             self.read.loops += 1;
             return;
         }
         let ends = [(from, to), (to, from)];
         for (a, b) in ends.into_iter().take(if directed { 1 } else { 2 }) {
-            let id = self.free_id(a, b);
-            self.read.down.insert(id);
+            let id = if directed && !like.id.is_empty() { like.id.clone() } else { self.free_id(a, b) };
+            self.leave_out_link(Link { id, from: Some(a), to: Some(b), ..like.clone() });
         }
     }
 
@@ -242,20 +258,40 @@ impl Network {
         if self.read.loops > 0 {
             notes.push(format!("{} edges lead to their own node and are left out", self.read.loops));
         }
-        if let Some(first) = self.read.down.first() {
+        if let Some((first, _)) = self.read.down.first_key_value() {
             let count = self.read.down.len();
             notes.push(format!("{count} links have the capacity 0 and are down, the first of them \"{first}\""));
         }
         notes
     }
 
-    /// Whether hosts were inferred (nodes with one neighbour), because the file has no kinds of nodes.
-    pub fn hosts_guessed(&self) -> bool {
-        self.read.hosts_guessed
+    /// A note on the nodes whose kind was inferred, since the network does not state it.
+    pub fn guess_note(&self) -> Option<String> {
+        let Guess { unmarked, hosts } = self.read.guess?;
+        let nodes = self.nodes.len();
+        let hint = "give the nodes the attribute kind, \"host\" or \"switch\", or name the hosts beside the network: hosts = \"all\", or a \
+                    list";
+        Some(if unmarked < nodes {
+            format!(
+                "{unmarked} of {nodes} nodes have no kind: {hosts} of them, with one neighbour, count as hosts, and the others as \
+                 switches; {hint}"
+            )
+        } else {
+            let which = if hosts < nodes { "those with one neighbour" } else { "for all have neighbours" };
+            format!(
+                "{hosts} of {nodes} nodes send and receive, {which}: the network does not say of each node whether it is a host, \
+                 so {hint}"
+            )
+        })
     }
 
-    pub(crate) fn set_hosts_guessed(&mut self, guessed: bool) {
-        self.read.hosts_guessed = guessed;
+    /// Whether only some of the nodes are hosts, and the kind of some was inferred.
+    pub fn guesses_some(&self) -> bool {
+        self.read.guess.is_some() && self.hosts().count() < self.nodes.len()
+    }
+
+    pub(crate) fn set_guess(&mut self, guess: Option<Guess>) {
+        self.read.guess = guess;
     }
 
     /// NIC scheduling of the hosts.

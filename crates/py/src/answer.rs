@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::sync::Arc;
 use subak_core::{Case, LinkId};
+use subak_solve::LinkRow;
 use subak_solve::ned::worst_off;
 
 /// Rates, bottlenecks and prices of one allocation problem, with their certificate.
@@ -132,19 +133,18 @@ impl PyAnswer {
         self.case.notes()
     }
 
-    /// One row per link: ``id``, ``capacity_bps``, ``load_bps``, ``utilization``, ``price``.
+    /// One row per link: ``id``, ``capacity_bps``, ``load_bps``, ``utilization``, ``price``. Links of capacity 0 come
+    /// last, with load and utilization 0 and without a price.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        let links = self.case.network.links();
-        let capacity: Vec<f64> = links.iter().map(|l| l.capacity_bps).collect();
-        let load = &self.answer.link_load_bps;
-        let utilization = load.iter().zip(&capacity).map(|(load, c)| load / c);
+        let links = self.answer.links(&self.case);
+        let column = |of: fn(&LinkRow) -> f64| Arc::new(links.iter().map(|l| Some(of(l))).collect::<Float64Array>());
         Table::new(vec![
-            ("id", Arc::new(StringArray::from_iter_values(links.iter().map(|l| l.id.as_str()))) as ArrayRef),
-            ("utilization", Arc::new(Float64Array::from_iter_values(utilization))),
-            ("capacity_bps", Arc::new(Float64Array::from(capacity))),
-            ("load_bps", Arc::new(Float64Array::from(load.to_vec()))),
-            ("price", Arc::new(Float64Array::from(self.answer.link_price.to_vec()))),
+            ("id", Arc::new(StringArray::from_iter_values(links.iter().map(|l| l.link.id.as_str()))) as ArrayRef),
+            ("utilization", column(|l| l.utilization())),
+            ("capacity_bps", column(|l| l.link.capacity_bps)),
+            ("load_bps", column(|l| l.load_bps)),
+            ("price", Arc::new(links.iter().map(|l| l.price).collect::<Float64Array>())),
         ])
     }
 

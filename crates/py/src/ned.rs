@@ -276,6 +276,14 @@ fn flows_of<'a>(
             return Err(InputError::new(name, what, "give one a flow"));
         }
     }
+    let (sized, timed) =
+        (matches!(policy, Policy::Fct { .. } | Policy::Srpt { .. }), matches!(policy, Policy::Edf { .. }));
+    for (name, column, used) in [("size_bytes", size_bytes, sized), ("deadline_s", deadline_s, timed)] {
+        if !column.is_empty() && !used {
+            let what = format!("the policy \"{}\" does not use it", policy.name());
+            return Err(InputError::new(name, what, "leave it away, or take a policy that does"));
+        }
+    }
     let offsets = Offsets::from(ptr);
     let flow = |f: usize| {
         let at = |e: InputError| e.below(&format!("flows[{f}]"));

@@ -33,6 +33,11 @@ impl PyNetwork {
     fn add(&mut self, py: Python<'_>, json: &[u8]) -> PyResult<()> {
         let alone = parse(py, json, Path::new("."))?.network;
         for link in alone.links() {
+            if self.network.is_down(&link.id) {
+                let what = format!("a second link has the id \"{}\"", link.id);
+                let fault = subak_core::InputError::new("id", what, "give every link an id of its own");
+                return Err(fault).or_input_error(py);
+            }
             let mut end =
                 |node: Option<NodeId>| node.map(|n| self.network.node(&alone.nodes()[n].name, NodeKind::Host));
             let (from, to) = (end(link.from), end(link.to));
@@ -53,18 +58,20 @@ impl PyNetwork {
         self.network.nodes().iter().map(|n| n.name.as_str()).collect()
     }
 
-    /// Warnings of the file's reader, one sentence each: edges with a default capacity, links that are down.
+    /// Warnings of the file's reader, one sentence each: edges with a default capacity, links that are down,
+    /// nodes that were taken for hosts.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        self.network.notes()
+        let guess = self.network.guess_note().filter(|_| self.network.guesses_some());
+        self.network.notes().into_iter().chain(guess).collect()
     }
 
     /// One row per directed link, in the network's order: ``id``, ``from``, ``to``, ``capacity_bps``, ``delay_ns``,
-    /// ``buffer_bytes`` (null: the simulator's default).
+    /// ``buffer_bytes`` (null: the simulator's default). Links of capacity 0, which carry nothing, come last.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        let links = self.network.links();
-        let end = |of: fn(&subak_core::Link) -> Option<NodeId>| -> ArrayRef {
+        let links: Vec<&Link> = self.network.links().iter().chain(self.network.down()).collect();
+        let end = |of: fn(&Link) -> Option<NodeId>| -> ArrayRef {
             Arc::new(links.iter().map(|l| of(l).map(|n| self.node_name(n))).collect::<StringArray>())
         };
         Table::new(vec![
@@ -81,7 +88,12 @@ impl PyNetwork {
     fn link_numbers(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<u32>> {
         let find = |id: &String| {
             self.network.find_link(id).map(|l| l.0).ok_or_else(|| {
-                subak_core::InputError::new("links", format!("there is no link \"{id}\""), "see the column id of links")
+                let (what, hint) = if self.network.is_down(id) {
+                    (format!("the link \"{id}\" has the capacity 0"), "give it a capacity, or leave its flows away")
+                } else {
+                    (format!("there is no link \"{id}\""), "see the column id of links")
+                };
+                subak_core::InputError::new("links", what, hint)
             })
         };
         ids.iter().map(find).collect::<Result<_, _>>().or_input_error(py)

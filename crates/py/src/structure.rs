@@ -6,7 +6,7 @@ use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array};
 use pyo3::prelude::*;
 use std::sync::Arc;
-use subak_core::{IdVec, InputError, LinkId};
+use subak_core::{IdVec, InputError, Link, LinkId};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{self as solve, Degree};
 
@@ -99,32 +99,48 @@ impl PyStructure {
     /// One row per link: ``id``, ``capacity_bps``, ``removed_in`` (iteration, from 1, in which WF^k removes the
     /// link), ``freeze_iteration`` (first iteration in which the link has the lowest rate among links that share a
     /// flow with it), ``level_bps`` (the rate of its flows per unit of weight). The last three are null for links
-    /// that are no bottleneck.
+    /// that are no bottleneck. Links of capacity 0 come last.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        let links = self.case.network.links();
+        let network = &self.case.network;
+        let links: Vec<&Link> = network.links().iter().chain(network.down()).collect();
+        let down = || network.down().map(|_| None::<usize>);
         Table::new(vec![
             ("id", Arc::new(StringArray::from_iter_values(links.iter().map(|l| l.id.as_str()))) as ArrayRef),
             ("capacity_bps", Arc::new(Float64Array::from_iter_values(links.iter().map(|l| l.capacity_bps)))),
-            ("removed_in", iterations(self.removed().into_iter())),
-            ("freeze_iteration", iterations(self.freeze_iterations.iter().copied())),
-            ("level_bps", Arc::new(self.levels_bps().into_iter().collect::<Float64Array>())),
+            ("removed_in", iterations(self.removed().into_iter().chain(down()))),
+            ("freeze_iteration", iterations(self.freeze_iterations.iter().copied().chain(down()))),
+            (
+                "level_bps",
+                Arc::new(self.levels_bps().into_iter().chain(network.down().map(|_| None)).collect::<Float64Array>()),
+            ),
         ])
     }
 
     /// One row per flow, in the order given: ``id``, ``rate_bps``, ``removed_in`` (iteration in which WF^k removes
-    /// its first bottleneck).
+    /// its first bottleneck). A flow that cannot send has rate 0 and null.
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
             let (flows, removed) = (&self.case.flows, self.removed());
             let first = |f| flows.links_of(f).iter().filter_map(|&l| removed[l]).min();
+            let rows = || flows.in_order();
+            let ids =
+                rows().map(|flow| flow.map_or_else(|stranded| stranded.id.to_string(), |f| flows.id(f).to_string()));
+            let rates = rows().map(|flow| flow.map_or(0.0, |f| self.found.rates_bps[f]));
             Table::new(vec![
-                ("id", Arc::new(StringArray::from_iter_values((0..flows.len()).map(|f| flows.id(f)))) as ArrayRef),
-                ("rate_bps", Arc::new(Float64Array::from(self.found.rates_bps.clone()))),
-                ("removed_in", iterations((0..flows.len()).map(first))),
+                ("id", Arc::new(StringArray::from_iter_values(ids)) as ArrayRef),
+                ("rate_bps", Arc::new(Float64Array::from_iter_values(rates))),
+                ("removed_in", iterations(rows().map(|flow| flow.ok().and_then(first)))),
             ])
         })
+    }
+
+    /// Warnings of the case's reader, one sentence each: keys of flows that max-min does not use, flows that cannot
+    /// send.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.case.notes()
     }
 
     /// One row per iteration and remaining link: ``iteration`` (from 1), ``link``, ``share_bps`` (the link's rate per

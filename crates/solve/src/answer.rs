@@ -1,7 +1,7 @@
 //! A solver's answer, and its JSON form.
 
 use serde_json::{Value, json};
-use subak_core::{Case, IdVec, LinkId, Offsets, Stranded};
+use subak_core::{Case, IdVec, Link, LinkId, Offsets, Stranded};
 
 /// The status of a solve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,32 @@ pub struct Answer {
     pub seconds: f64,
 }
 
+/// A link of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkRow<'a> {
+    /// The link.
+    pub link: &'a Link,
+    /// Load, bit/s.
+    pub load_bps: f64,
+    /// Price; `None` for a link of capacity 0.
+    pub price: Option<f64>,
+}
+
+impl LinkRow<'_> {
+    /// Load over capacity; 0 for a link of capacity 0.
+    pub fn utilization(&self) -> f64 {
+        if self.link.capacity_bps > 0.0 { self.load_bps / self.link.capacity_bps } else { 0.0 }
+    }
+}
+
 impl Answer {
+    /// The links in the case's order, then those of capacity 0.
+    pub fn links<'a>(&self, case: &'a Case) -> Vec<LinkRow<'a>> {
+        let links = case.network.links().iter_enumerated();
+        let row = |(l, link)| LinkRow { link, load_bps: self.link_load_bps[l], price: Some(self.link_price[l]) };
+        links.map(row).chain(case.network.down().map(|link| LinkRow { link, load_bps: 0.0, price: None })).collect()
+    }
+
     /// The answer as `subak solve --json` prints it.
     pub fn to_json(&self, case: &Case) -> Value {
         let link_id = |&l: &LinkId| case.network.links()[l].id.as_str();
@@ -174,20 +199,13 @@ impl Answer {
             json!({"status": flow.why.name(), "id": flow.id, "rate": 0.0, "paths": none, "links": none, "bottlenecks": none})
         };
         let flows = case.flows.in_order().map(|given| given.map_or_else(stranded, flow));
-        let link = |(l, link): (LinkId, &subak_core::Link)| {
-            json!({
-                "id": link.id,
-                "load": self.link_load_bps[l],
-                "utilization": self.link_load_bps[l] / link.capacity_bps,
-                "price": self.link_price[l],
-            })
-        };
+        let link = |row: LinkRow| json!({"id": row.link.id, "load": row.load_bps, "utilization": row.utilization(), "price": row.price});
         json!({
             "schema": 1,
             "status": self.status.name(),
             "flows": flows.collect::<Vec<_>>(),
             "warnings": case.notes(),
-            "links": case.network.links().iter_enumerated().map(link).collect::<Vec<_>>(),
+            "links": self.links(case).into_iter().map(link).collect::<Vec<_>>(),
             "certificate": {
                 "infeasibility": self.certificate.infeasibility,
                 "gap": self.certificate.gap,

@@ -28,7 +28,7 @@ mod vertex;
 pub mod wfk;
 pub mod xwi;
 
-pub use answer::{Answer, Certificate, LevelDual, LinkRows, Status};
+pub use answer::{Answer, Certificate, LevelDual, LinkRow, LinkRows, Status};
 pub use certificate::{certify, certify_maximum};
 pub use freeze::freeze_iterations;
 pub use incremental::Incremental;

@@ -123,8 +123,12 @@ def _errors_told(json: bool) -> Iterator[None]:
 
 def _defines(given: list[str]) -> dict[str, str]:
     """Macros by name, from NAME or NAME=VALUE. A macro without a value is 1, as in C preprocessors."""
-    split = (one.partition("=") for one in given)
-    return {name: value if equals else "1" for name, equals, value in split}
+    found: dict[str, str] = {}
+    for name, equals, value in (one.partition("=") for one in given):
+        told = value if equals else "1"
+        if found.setdefault(name, told) != told:
+            raise InputError(None, "-D", f'"{name}" is defined as {found[name]} and as {told}', "define it once")
+    return found
 
 
 def _fit(
@@ -157,6 +161,11 @@ def _fit(
     inputs.check_ending("--report", report, ".html", ".htm")
     if ties not in TIES:
         raise InputError(None, "--ties", f'"{ties}" is none', f"choose one of: {', '.join(TIES)}")
+    if workers is not None and (check or solver != "cp-sat") and not (compare or why):
+        unused = "a placement is checked" if check else f"{solver} has one thread"
+        raise InputError(None, "--workers", f"it has no effect: {unused}", "leave it away, or take --solver cp-sat")
+    if check and objective is not None:
+        raise InputError(None, "--objective", "it has no effect: a placement is checked", "leave it away")
     if power_model not in POWER_MODELS:
         hint = f"choose one of: {', '.join(POWER_MODELS)}"
         raise InputError(None, "--power-model", f'"{power_model}" is none', hint)

@@ -240,6 +240,10 @@ def read_log(path: Path) -> Iterator[Setting]:
             if missing:
                 wanted = f"begin the file with the line {','.join(COLUMNS)}"
                 raise InputError(str(path), "line 1", f"there is no column {', '.join(missing)}", wanted)
+            names = list(rows.fieldnames or ())
+            if strange := [name for k, name in enumerate(names) if name not in COLUMNS or name in names[:k]]:
+                hint = f"remove what is not read; the columns are {', '.join(COLUMNS)}, each once"
+                raise InputError(str(path), "line 1", f"unknown column {', '.join(map(repr, strange))}", hint)
             for row in rows:
                 line = rows.line_num
                 yield _setting(path, line, row)
@@ -254,6 +258,9 @@ def _setting(path: Path, line: int, row: dict[str, str | None]) -> Setting:
     def fault(column: str, wanted: str) -> InputError:
         return InputError(str(path), f"line {line}, {column}", f"it is {row[column]!r}", wanted)
 
+    if None in row:
+        hint = f"give each row the {len(COLUMNS)} columns of the first line"
+        raise InputError(str(path), f"line {line}", "the row has more cells than columns", hint)
     texts = {name: (row[name] or "").strip() for name in COLUMNS}
     if not (texts["time_ns"].isascii() and texts["time_ns"].isdigit() and len(texts["time_ns"]) <= 19):
         raise fault("time_ns", "give a whole number of nanoseconds")

@@ -103,6 +103,8 @@ def _plan(network: str, document: dict[str, Any], scale: float) -> Plan:
     hosts = set(read.hosts)
     links = []
     for row in pa.table(read.links).to_pylist():
+        if row["capacity_bps"] == 0:
+            continue
         if row["from"] is None or row["to"] is None:
             what = f'link "{row["id"]}" does not say where it leads'
             raise InputError(network, "network.links", what, "give every link from and to")

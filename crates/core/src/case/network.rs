@@ -179,7 +179,7 @@ fn network_from_links(links: &[Value]) -> Result<Network, InputError> {
             return Err(InputError::new(format!("[{i}].id"), what, "give every link an id of its own"));
         }
         if link.capacity_bps == 0.0 {
-            network.leave_out_link(id);
+            network.leave_out_link(Link { id, ..link });
         } else {
             network.add(Link { id, ..link }).map_err(|e| e.below(&format!("[{i}]")))?;
         }

@@ -309,6 +309,7 @@ fn read_node(raw: RawNode, graph: &mut Graph) -> Result<(), InputError> {
         // Other tools use `type` for other things, so that an unknown word is no error.
         (None, other) => other.and_then(|word| kind_of(word).ok()),
     };
+    raw.others.iter().for_each(|(name, _)| graph.of_edges(name));
     if kind.is_none() {
         for (name, value) in &raw.others {
             let word = value.to_lowercase();

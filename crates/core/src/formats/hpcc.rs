@@ -1,12 +1,12 @@
 //! Topology files of the HPCC simulator and of simulators derived from it. The first line has the numbers of nodes,
 //! switches and links, the second the switches. Each further line is a link: both ends, rate, delay and loss rate. A
-//! line makes a link in each direction. Nodes are named by their numbers. Lines after the announced number of links
+//! line makes a link in each direction. Without a loss rate it is 0, which is noted. Nodes are named by their numbers. Lines after the announced number of links
 //! are ignored, as in these simulators.
 //!
 //! In PowerTCP's variant, the first line has the numbers of nodes, switches, racks and links.
 
 use crate::quantity::{ns_from_json, quoted, rate_bps_from_json};
-use crate::{InputError, Network, NodeId, NodeKind};
+use crate::{InputError, Link, Network, NodeId, NodeKind};
 use serde_json::Value;
 
 /// Largest number of nodes; bounds memory.
@@ -37,6 +37,10 @@ fn numbers(line: usize, text: &str) -> Result<Vec<usize>, InputError> {
 
 /// Parses a network.
 pub fn network(text: &str) -> Result<Network, InputError> {
+    if text.trim_start_matches('\u{feff}').trim_start().starts_with("?SNDlib") {
+        let hint = "a .txt is read as a topology of HPCC: convert the file to GraphML, or to node-link JSON as networkx writes it";
+        return Err(at(1, "SNDlib's native format is not read", hint));
+    }
     let mut lines = lines(text);
     let (first, head) = lines.next().ok_or_else(|| at(1, "the file is empty", "give nodes, switches and links"))?;
     let (nodes, switches, links) = match numbers(first, head)?[..] {
@@ -54,16 +58,26 @@ pub fn network(text: &str) -> Result<Network, InputError> {
     let mut network = Network::new();
     let kinds = kinds(&mut lines, first, nodes, switches)?;
     let ids: Vec<_> = kinds.iter().enumerate().map(|(n, kind)| network.node(&n.to_string(), *kind)).collect();
-    let mut count = 0;
+    let (mut count, mut short) = (0, Vec::new());
     for (line, text) in lines.by_ref().take(links) {
         link(&mut network, &ids, text).map_err(|e| at(line, e.what, &e.hint))?;
         count += 1;
+        if text.split_whitespace().count() == 4 {
+            short.push(line);
+        }
     }
     if count < links {
         let what = format!("the file has {count} links, {links} announced");
         return Err(at(first, what, "let the two agree: the file may be cut"));
     }
     network.note_all(behind(lines.count(), "links"));
+    if let Some(first) = short.first() {
+        let (lines, verb) = (short.len(), if short.len() == 1 { "states" } else { "state" });
+        network.note_all([format!(
+            "{lines} of {links} links {verb} no share of losses, which counts as 0: the first of them in line {first}; HPCC's simulator \
+             would take the next line's first number for it"
+        )]);
+    }
     Ok(network)
 }
 
@@ -119,7 +133,9 @@ fn link(network: &mut Network, ids: &[NodeId], text: &str) -> Result<(), InputEr
     let capacity_bps = rate_bps_from_json(&Value::from(rate))?;
     let delay_ns = ns_from_json(&Value::from(delay))?;
     if from == to || capacity_bps == 0.0 {
-        network.leave_out(from, to, false);
+        let ends = (Some(from), Some(to));
+        let link = Link { id: String::new(), from: ends.0, to: ends.1, capacity_bps, delay_ns, buffer_bytes: None };
+        network.leave_out(false, link);
         return Ok(());
     }
     network.connect(from, to, capacity_bps, delay_ns, None).map(|_| ())

@@ -14,6 +14,7 @@ pub mod node_link;
 mod zoo;
 
 use crate::document::{list, nearest, text, unknown_word};
+use crate::network::Guess;
 use crate::quantity::{capacity_from_json, ns_from_json, quoted, rate_bps_from_json};
 use crate::{IdVec, InputError, Link, Network, NodeId, NodeKind, Ns};
 use serde_json::{Map, Value};
@@ -47,7 +48,7 @@ pub enum End {
 pub enum HostRule {
     /// Every node.
     All,
-    /// Nodes with one neighbour; every node if there is no such node.
+    /// Nodes with one neighbour; there must be one.
     Leaves,
     /// Nodes with these names.
     Named(Vec<String>),
@@ -139,7 +140,7 @@ struct Graph {
     simple: bool,
     /// Names of edge attributes that are ignored.
     unread: BTreeSet<String>,
-    /// Names of node attributes that resemble `kind` but whose values are neither host nor switch.
+    /// Names of node attributes that resemble `kind` but whose values are neither host nor switch, or that edges have.
     unread_of_nodes: BTreeSet<String>,
     /// Number of edges by the source of their capacity.
     told: Told,
@@ -196,10 +197,21 @@ impl Graph {
         if tells {
             return Err(slip(name, "kind"));
         }
+        self.unread_of_node(name);
+        Ok(())
+    }
+
+    /// Notes the attribute of a node that is one of edges, such as `capacity`.
+    fn of_edges(&mut self, name: &str) {
+        if EDGE_KEYS.contains(&name) {
+            self.unread_of_node(name);
+        }
+    }
+
+    fn unread_of_node(&mut self, name: &str) {
         if self.unread_of_nodes.len() < 8 {
             self.unread_of_nodes.insert(name.to_string());
         }
-        Ok(())
     }
 
     /// The node called `name`. The error has no place.
@@ -264,8 +276,13 @@ impl Graph {
         for ((name, _), kind) in self.nodes.iter().zip(kinds(&given, &ends)) {
             network.node(name, kind);
         }
-        let hosts: Vec<NodeId> = network.hosts().collect();
-        network.set_hosts_guessed(beside.hosts.is_none() && hosts.iter().any(|&host| given[host].is_none()));
+        if beside.hosts == Some(HostRule::Leaves) && !near_one(given.len(), &ends).contains(&true) {
+            let hint = "name the hosts in a list, or say \"all\"";
+            return Err(InputError::new("hosts", "no node has one neighbour, so there are no leaves", hint));
+        }
+        let unmarked = given.iter().filter(|kind| kind.is_none()).count();
+        let guess = Guess { unmarked, hosts: network.hosts().filter(|&host| given[host].is_none()).count() };
+        network.set_guess((beside.hosts.is_none() && unmarked > 0).then_some(guess));
         let mut seen = HashSet::new();
         for (i, edge) in std::mem::take(&mut self.edges).into_iter().enumerate() {
             self.add(edge, &mut network, &mut seen).map_err(|e| e.below(&format!("{list}[{i}]")))?;
@@ -336,7 +353,10 @@ impl Graph {
         if !self.unread_of_nodes.is_empty() {
             let names: Vec<String> = self.unread_of_nodes.iter().map(|name| quoted(name)).collect();
             let names = names.join(", ");
-            notes.push(format!("attributes of nodes that are not read: {names}; kind is \"host\" or \"switch\""));
+            notes.push(format!(
+                "attributes of nodes that are not read: {names}; kind is \"host\" or \"switch\", and capacity, delay and buffer are \
+                 those of edges"
+            ));
         }
         if !self.unread.is_empty() {
             let names: Vec<String> = self.unread.iter().take(8).map(|name| quoted(name)).collect();
@@ -360,9 +380,17 @@ impl Graph {
             return Err(InputError::new("", what, "say \"multigraph\": true if parallel links are meant"));
         }
         if from == to || capacity_bps == 0.0 {
-            network.leave_out(from, to, directed);
+            let id = id.unwrap_or_default();
+            if from != to && (network.is_down(&id) || network.find_link(&id).is_some()) {
+                return Err(second_link(&id));
+            }
+            let link = Link { id, from: Some(from), to: Some(to), capacity_bps, delay_ns, buffer_bytes };
+            network.leave_out(directed, link);
         } else if directed {
             let id = id.unwrap_or_else(|| network.free_id(from, to));
+            if network.is_down(&id) {
+                return Err(second_link(&id));
+            }
             network.add(Link { id, from: Some(from), to: Some(to), capacity_bps, delay_ns, buffer_bytes })?;
         } else {
             network.connect(from, to, capacity_bps, delay_ns, buffer_bytes)?;
@@ -374,7 +402,18 @@ impl Graph {
 /// Infers the kinds that are not given: nodes with one neighbour are hosts, the others switches. If that leaves no
 /// host, every node counts as a host.
 pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, NodeId)]) -> Vec<NodeKind> {
-    let mut near = IdVec::<NodeId, _>::filled(BTreeSet::new(), given.len());
+    let near_one = near_one(given.len(), ends);
+    let guess = |n: NodeId| given[n].unwrap_or(if near_one[n] { NodeKind::Host } else { NodeKind::Switch });
+    let kinds: Vec<_> = given.ids().map(guess).collect();
+    if kinds.contains(&NodeKind::Host) {
+        return kinds;
+    }
+    given.iter().map(|kind| kind.unwrap_or(NodeKind::Host)).collect()
+}
+
+/// Whether each node has exactly one neighbour.
+fn near_one(nodes: usize, ends: &[(NodeId, NodeId)]) -> IdVec<NodeId, bool> {
+    let mut near = IdVec::<NodeId, _>::filled(BTreeSet::new(), nodes);
     for &(a, b) in ends {
         // A node with two distinct neighbours is no host; further neighbours do not matter.
         if near[a].len() < 2 {
@@ -384,12 +423,11 @@ pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, No
             near[b].insert(a);
         }
     }
-    let guess = |n: NodeId| given[n].unwrap_or(if near[n].len() == 1 { NodeKind::Host } else { NodeKind::Switch });
-    let kinds: Vec<_> = given.ids().map(guess).collect();
-    if kinds.contains(&NodeKind::Host) {
-        return kinds;
-    }
-    given.iter().map(|kind| kind.unwrap_or(NodeKind::Host)).collect()
+    near.iter().map(|near| near.len() == 1).collect()
+}
+
+fn second_link(id: &str) -> InputError {
+    InputError::new("id", format!("a second link has the id {}", quoted(id)), "give every link an id of its own")
 }
 
 /// Edge attributes that are read.

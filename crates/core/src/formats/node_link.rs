@@ -91,6 +91,7 @@ fn read_node(value: &Value, graph: &mut Graph) -> Result<(), InputError> {
         // Other tools use `type` for other things, so that an unknown word is no error.
         (None, other) => other.and_then(Value::as_str).and_then(|word| kind_of(word).ok()),
     };
+    map.keys().for_each(|name| graph.of_edges(name));
     if kind.is_none() {
         for (name, value) in map {
             let tells = match value {
@@ -113,6 +114,14 @@ pub(super) fn kind_of(word: &str) -> Result<NodeKind, InputError> {
     }
 }
 
+/// The id of an edge, if it has one.
+fn id_of(map: &Map<String, Value>) -> Result<Option<String>, InputError> {
+    match map.get("id") {
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => name_of(map, "id").map(|id| Some(id).filter(|id| !id.is_empty())),
+    }
+}
+
 /// Value of a Topology Zoo attribute, as text.
 fn as_text(value: &Value) -> Option<String> {
     match value {
@@ -129,8 +138,9 @@ fn read_edge(value: &Value, directed: bool, graph: &mut Graph, beside: &Defaults
     let has = |own: &str| map.contains_key(own) || (own == "capacity" && is_labelled);
     for name in map.keys().filter(|name| !EDGE_KEYS.contains(&name.as_str()) && !zoo::KEYS.contains(&name.as_str())) {
         refuse_other_name(name, has)?;
-        // "key" counts parallel edges.
-        if !["source", "target", "key", "id"].contains(&name.as_str()) && !graph.unread.contains(name) {
+        // "key" counts parallel edges. An undirected edge is two links, which one id cannot name.
+        let is_read = ["source", "target", "key"].contains(&name.as_str()) || (name == "id" && directed);
+        if !is_read && !graph.unread.contains(name) {
             graph.unread.insert(name.clone());
         }
     }
@@ -141,7 +151,7 @@ fn read_edge(value: &Value, directed: bool, graph: &mut Graph, beside: &Defaults
         from,
         to,
         directed,
-        id: map.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_string),
+        id: id_of(map)?,
         capacity_bps: graph.capacity(capacity, &labels, beside)?,
         delay_ns: delay.map_or(Ok(beside.delay_ns.unwrap_or(0)), ns_from_json).map_err(|e| e.below("delay"))?,
         buffer_bytes: buffer.map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,

@@ -296,12 +296,17 @@ fn topologies_of_simulators_made_from_hpcc() {
         // Text after the announced links, and a link beyond the announced number.
         ("4 2 3\n2 3\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 25Gbps 2us 0\n\nhosts are 0 and 1\n0 3 1Gbps 1us 0\n", 1),
         // Switches in several lines, comments, and a byte order mark.
-        ("\u{feff}# nodes\n4 2 3 // head\n2\n3\n0 2 10Gbps 1us\n\n1 3 10Gbps 1us 0 # right\n2 3 25Gbps 2us 0.0\n", 0),
+        ("\u{feff}# nodes\n4 2 3 // head\n2\n3\n0 2 10Gbps 1us 0\n\n1 3 10Gbps 1us 0 # right\n2 3 25Gbps 2us 0.0\n", 0),
+        // Links without a loss rate.
+        ("4 2 3\n2 3\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us\n2 3 25Gbps 2us\n", 1),
     ] {
         let network = network_of(json!({"file": "t.txt"}), text).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!((links(&network), kinds(&network)), (links(&plain), kinds(&plain)), "{text}");
         assert_eq!(network.notes().len(), notes, "{:?}", network.notes());
     }
+    let short = network_of(json!({"file": "t.txt"}), "3 1 2\n2\n0 2 10Gbps 1us 0\n\n1 2 1Gbps 1us\n").unwrap();
+    assert!(short.notes()[0].starts_with("1 of 2 links states no share of losses"), "{:?}", short.notes());
+    assert!(short.notes()[0].contains("in line 5"), "{:?}", short.notes());
     let network =
         network_of(json!({"file": "t.txt"}), "3 1 3\n2\n0 2 10Gbps 1us 0\n1 2 0Gbps 1us 0\n1 1 1Gbps 1us 0\n");
     let network = network.unwrap();
@@ -500,6 +505,9 @@ fn a_listed_link_of_capacity_zero_is_down() {
     let order: Vec<_> = all.flows.in_order().map(|f| f.map_err(|s| s.why.name())).collect();
     assert_eq!(order, [Ok(0), Err("link-down"), Ok(1), Err("no-path"), Err("link-down")]);
     assert!(all.notes()[0].contains("2 links have the capacity 0"), "{:?}", all.notes());
+    let down: Vec<_> =
+        all.network.down().map(|link| (link.id.as_str(), link.capacity_bps, link.from.is_some())).collect();
+    assert_eq!(down, [("b->c", 0.0, true), ("y", 0.0, false)]);
     let fault = case(links, json!([{"path": ["y"]}])).unwrap_err();
     assert!(fault.what.contains("capacity 0"), "{fault}");
     for (first, second) in [(0, 1), (1, 0), (0, 0)] {
@@ -515,6 +523,45 @@ fn a_listed_link_of_capacity_zero_is_down() {
     }
 }
 
+/// A directed edge of capacity 0 keeps the id that it has.
+#[test]
+fn a_failed_edge_keeps_its_id() {
+    let graph = |ids: [&str; 2], capacities: [f64; 2]| {
+        let edge =
+            |k: usize, a: &str, b: &str| json!({"source": a, "target": b, "id": ids[k], "capacity": capacities[k]});
+        let nodes = json!([{"id": "a"}, {"id": "b"}]);
+        node_link::network(&json!({"directed": true, "nodes": nodes, "links": [edge(0, "a", "b"), edge(1, "b", "a")]}))
+    };
+    let network = graph(["x", "y"], [0.0, 1e9]).unwrap();
+    assert!(network.is_down("x") && !network.is_down("a->b") && network.find_link("y").is_some());
+    for capacities in [[0.0, 1e9], [1e9, 0.0]] {
+        let fault = graph(["x", "x"], capacities).unwrap_err();
+        assert!(fault.what.contains("a second link has the id \"x\""), "{fault}");
+    }
+}
+
+/// An id of an undirected edge, and attributes of edges that nodes have, are noted; a number is an id of a directed edge.
+#[test]
+fn ids_and_attributes_in_the_wrong_place_are_noted() {
+    let graph = |directed: bool, node: Value| {
+        let edge = json!({"source": "a", "target": "b", "capacity": 1e9, "id": 7});
+        let nodes = [json!({"id": "a", "kind": "host"}), node];
+        node_link::network(&json!({"directed": directed, "nodes": nodes, "links": [edge]})).unwrap()
+    };
+    let plain = json!({"id": "b", "kind": "host"});
+    let directed = graph(true, plain.clone());
+    assert!(directed.find_link("7").is_some() && directed.notes().is_empty(), "{:?}", directed.notes());
+    assert_eq!(graph(false, plain).notes(), ["attributes of edges that are not read: \"id\""]);
+    let notes = graph(true, json!({"id": "b", "kind": "host", "capacity": 1e9, "buffer": 5})).notes();
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("attributes of nodes that are not read: \"buffer\", \"capacity\""),
+        "{notes:?}"
+    );
+    let fault =
+        network_of(json!({"file": "t.txt"}), "?SNDlib native format; type: network; version: 1.0\n").unwrap_err();
+    assert!(fault.what.contains("SNDlib's native format is not read"), "{fault}");
+}
+
 /// The key `hosts` beside a file determines which nodes are hosts.
 #[test]
 fn hosts_are_named_beside_the_file() {
@@ -522,7 +569,7 @@ fn hosts_are_named_beside_the_file() {
         {"source": 0, "target": 1}, {"source": 1, "target": 2}, {"source": 2, "target": 0}, {"source": 2, "target": 3}]});
     let hosts = |beside: Value| {
         let network = network_of(beside, &ring.to_string())?;
-        Ok((network.hosts().map(|h| h.0).collect::<Vec<_>>(), network.hosts_guessed()))
+        Ok((network.hosts().map(|h| h.0).collect::<Vec<_>>(), network.guess_note().is_some()))
     };
     let beside = |hosts: Value| json!({"file": "g.json", "capacity": 1e9, "hosts": hosts});
     assert_eq!(hosts(json!({"file": "g.json", "capacity": 1e9})), Ok((vec![3], true)));
@@ -532,10 +579,29 @@ fn hosts_are_named_beside_the_file() {
         let mut text = ring.clone();
         kinds.iter().for_each(|(n, kind)| text["nodes"][*n]["kind"] = json!(kind));
         let network = network_of(json!({"file": "g.json", "capacity": 1e9}), &text.to_string()).unwrap();
-        (network.hosts().map(|h| h.0).collect::<Vec<_>>(), network.hosts_guessed())
+        (network.hosts().map(|h| h.0).collect::<Vec<_>>(), network.guess_note().is_some())
     };
     assert_eq!(with(&[(0, "host")]), (vec![0, 3], true));
-    assert_eq!(with(&[(0, "host"), (3, "switch")]), (vec![0], false));
+    assert_eq!(with(&[(0, "host"), (3, "switch")]), (vec![0], true));
+    assert_eq!(with(&[(0, "host"), (1, "switch"), (2, "switch"), (3, "switch")]), (vec![0], false));
+    let note = |kinds: &[(usize, &str)]| {
+        let mut text = ring.clone();
+        kinds.iter().for_each(|(n, kind)| text["nodes"][*n]["kind"] = json!(kind));
+        network_of(json!({"file": "g.json", "capacity": 1e9}), &text.to_string())
+            .unwrap()
+            .guess_note()
+            .unwrap_or_default()
+    };
+    assert!(note(&[]).starts_with("1 of 4 nodes send and receive, those with one neighbour"), "{}", note(&[]));
+    assert!(note(&[(0, "host")]).starts_with("3 of 4 nodes have no kind: 1 of them"), "{}", note(&[(0, "host")]));
+    assert!(note(&[]).contains("give the nodes the attribute kind"), "{}", note(&[]));
+    let round = json!({"nodes": [{"id": 0}, {"id": 1}, {"id": 2}], "links": [
+        {"source": 0, "target": 1}, {"source": 1, "target": 2}, {"source": 2, "target": 0}]})
+    .to_string();
+    let fault = network_of(beside(json!("leaves")), &round).unwrap_err();
+    assert!(fault.place == "hosts" && fault.what.contains("no node has one neighbour"), "{fault}");
+    let all = network_of(json!({"file": "g.json", "capacity": 1e9}), &round).unwrap();
+    assert!(all.hosts().count() == 3 && !all.guesses_some(), "{:?}", all.guess_note());
     assert_eq!(hosts(beside(json!("all"))), Ok((vec![0, 1, 2, 3], false)));
     assert_eq!(hosts(beside(json!([1, "0"]))), Ok((vec![0, 1], false)));
     for (given, place) in

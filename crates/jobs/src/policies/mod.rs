@@ -27,6 +27,17 @@ pub struct Choice {
     params: Vec<f64>,
 }
 
+/// How a policy uses samples of a job's progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// It does not.
+    Unread,
+    /// It also acts when a transfer starts or ends.
+    Read,
+    /// It acts at samples alone.
+    Needed,
+}
+
 macro_rules! policies {
     ($($file:ident::$name:ident,)*) => {
         $(mod $file; pub use $file::$name;)*
@@ -60,6 +71,15 @@ impl Choice {
     /// Name of the policy.
     pub fn name(&self) -> &'static str {
         NAMES[self.which]
+    }
+
+    /// When samples of the progress change the weights.
+    pub fn looks(&self) -> Looks {
+        match self.name() {
+            "even" | "shortest-first" | "longest-distance" => Looks::Unread,
+            "constant-sum" | "altruistic" | "straggler" => Looks::Needed,
+            _ => Looks::Read,
+        }
     }
 }
 
@@ -98,4 +118,39 @@ pub fn read(value: &Value) -> Result<Choice, InputError> {
     let keys: Vec<&'static str> = ["kind"].into_iter().chain(known.iter().map(|p| p.name)).collect();
     given.keys().filter(|k| !keys.contains(&k.as_str())).for_each(|key| faults.push(unknown_key(key, &keys)));
     faults.done().map(|()| Choice { which, params })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Job, JobStatus, Piece, TransferProgress, TransferState, Work};
+    use serde_json::json;
+
+    /// Weights of two transfers of 1 MB and 2 MB, of which 0 and 1.5 MB have arrived at a rate of 1 Gb/s.
+    fn weights(policy: &Choice, look: bool) -> Vec<f64> {
+        let piece = |bytes| Piece { work: Work::Transfer { bytes, line_bps: 1e10 }, after: Vec::new() };
+        let job = Job::new(vec![piece(1_000_000), piece(2_000_000)]).unwrap();
+        let one = |received_bytes| TransferProgress {
+            state: TransferState::Running,
+            received_bytes,
+            rate_bps: 1e9,
+            weight: 1.0,
+        };
+        let progress = [one(0), one(1_500_000)];
+        policy.make().weigh(&JobStatus { now_ns: 1, job: &job, progress: &progress, look }).unwrap()
+    }
+
+    #[test]
+    fn policies_use_looks_as_they_say() {
+        for name in NAMES {
+            let policy = read(&json!(name)).unwrap();
+            let even = |weights: &[f64]| weights.iter().all(|w| *w == weights[0]);
+            let (without, with) = (weights(&policy, false), weights(&policy, true));
+            match policy.looks() {
+                Looks::Unread => assert_eq!(without, with, "{name}"),
+                Looks::Needed => assert!(even(&without) && !even(&with), "{name}"),
+                Looks::Read => assert!(!even(&without) && !even(&with), "{name}"),
+            }
+        }
+    }
 }

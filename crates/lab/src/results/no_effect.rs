@@ -10,7 +10,7 @@ use crate::spec::workload::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::backend::{Injected, Machine, Route, Spread};
 use subak_core::quantity::quoted;
-use subak_core::scheme::Params;
+use subak_core::scheme::{Goal, Params};
 use subak_core::{LinkId, Nic, Ns};
 
 /// Warnings of kind `no-effect`.
@@ -110,6 +110,10 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
         note(key, "the interval is longer than run.duration, so there is no sample; give a shorter one");
     }
     let criteria = &measure.convergence;
+    let follows = |choice: &SchemeChoice| choice.backend().map_or(true, |(_, info)| info.goal != Goal::Own);
+    if is_given("policy") && criteria.is_empty() && !spec.schemes.iter().any(follows) {
+        note("policy", "no scheme of the spec follows a policy, and measure.convergence is not given");
+    }
     if criteria.iter().any(|criterion| criterion.filter_given && !criterion.received) {
         note("measure.convergence.filter", "of is \"assigned\", and only received rates are filtered");
     }

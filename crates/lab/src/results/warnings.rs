@@ -159,15 +159,7 @@ fn doubts(scenario: &Scenario, choice: &SchemeChoice, flows: FlowShares) -> Vec<
 /// Notes on how network and workload files were interpreted, as kind and text.
 fn of_input(scenario: &Scenario, first_seed: &FirstSeed) -> impl Iterator<Item = (&'static str, String)> {
     let network = scenario.topology.network();
-    let (hosts, nodes) = (scenario.topology.hosts().len(), network.nodes().len());
-    let guessed = network.hosts_guessed().then(|| {
-        let which = if hosts < nodes { "where no kind says otherwise those with one neighbour" } else { "for all have neighbours" };
-        format!(
-            "{hosts} of {nodes} nodes send and receive, {which}: the network's file does not say of each node whether it is a \
-             host, so give the nodes a kind, or name the hosts beside the file: hosts = \"all\", or a list"
-        )
-    });
-    let of_network = network.notes().into_iter().chain(guessed).map(|text| ("network", text));
+    let of_network = network.notes().into_iter().chain(network.guess_note()).map(|text| ("network", text));
     let omitted = first_seed::stranded(first_seed).into_iter().chain(first_seed::late(first_seed));
     let of_workload = scenario.workload.notes(&scenario.topology, scenario.duration_ns).into_iter().chain(omitted);
     of_network.chain(of_workload.map(|text| ("workload", text)))
@@ -176,8 +168,10 @@ fn of_input(scenario: &Scenario, first_seed: &FirstSeed) -> impl Iterator<Item =
 /// A warning that lists the keys of the scenario which the scheme's backend ignores.
 fn left_out(scenario: &Scenario, choice: &SchemeChoice) -> Option<String> {
     let (backend, _) = choice.backend().ok()?;
-    let keys: Vec<String> =
+    let mut keys: Vec<String> =
         backend.leaves_out(&scenario.wishes()).into_iter().map(|(key, why)| format!("{key} ({why})")).collect();
+    let why = "of a scheme it has the goal, the time to settle and the share of data";
+    keys.extend(backend.unread(&choice.name, &choice.params).into_iter().map(|key| format!("params.{key} ({why})")));
     (!keys.is_empty()).then(|| format!("the backend {} leaves out {}", quoted(backend.name()), keys.join(", ")))
 }
 
@@ -512,7 +506,7 @@ mod tests {
              run = {{duration = \"1ms\"}}\ncontroller = {{at = \"h1\"}}"
         );
         let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
-        of_spec(&spec).into_iter().filter(|w| w.kind == "no-effect").map(|w| w.text).collect()
+        of_spec(&spec).into_iter().filter(|w| w.kind == "no-effect" && w.scheme.is_some()).map(|w| w.text).collect()
     }
 
     #[test]
@@ -564,6 +558,36 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("section controller"), "{said:?}");
         let fair = format!("{central}\npolicy = {{kind = \"alpha-fair\", alpha = 1}}");
         assert_eq!(texts(&fair, "{}", "packet", "flowtune"), [""; 0]);
+    }
+
+    #[test]
+    fn parameters_that_the_fluid_backend_does_not_read_are_said() {
+        let said = |scheme: &str, backend: &str, params: &str| {
+            let text = format!(
+                "network = {{kind = \"star\", hosts = 3}}\nworkload = {{kind = \"incast\", senders = 2, size = \"10KB\"}}\n\
+                 scheme = [{{name = \"{scheme}\", backend = \"{backend}\", params = {{{params}}}}}]\n\
+                 run = {{duration = \"1ms\"}}"
+            );
+            let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+            of_spec(&spec).into_iter().filter(|w| w.kind == "left-out").map(|w| w.text).collect::<Vec<_>>()
+        };
+        for (scheme, params, unread) in [
+            ("s-perc", "division_kb = 8", Some("division_kb")),
+            ("s-perc", "control = 0.1, headroom = 0.05", None),
+            ("s-perc", "control = 0.04", None),
+            ("soze-virtual", "headroom = 0.1", None),
+            ("soze-virtual", "k = \"2us\"", Some("k")),
+        ] {
+            let texts = said(scheme, "fluid", params);
+            match unread {
+                Some(key) => {
+                    let start = format!("the backend \"fluid\" leaves out params.{key} (of a scheme it has the goal");
+                    assert!(texts.len() == 1 && texts[0].starts_with(&start), "{scheme} {params}: {texts:?}");
+                }
+                None => assert_eq!(texts, [""; 0], "{scheme} {params}"),
+            }
+            assert_eq!(said(scheme, "packet", params), [""; 0], "{scheme} {params}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) struct Actions<'a> {
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// For each flow, the flows that start after it ends, each with the delay after that end, ns.
     dependents: BTreeMap<FlowId, Vec<(FlowId, Ns)>>,
-    /// For each waiting flow: number of unfinished dependencies, and earliest start allowed by the finished ones, ns.
+    /// For each waiting flow: number of dependencies that have yet to finish, and earliest start allowed by the finished ones, ns.
     waits_for: BTreeMap<FlowId, (u32, Ns)>,
     /// Start time of each flow, ns; [`Ns::MAX`] if not yet known.
     starts_ns: IdVec<FlowId, Ns>,
@@ -64,7 +64,7 @@ impl<'a> Actions<'a> {
                 let delay_ns = flow.delays_ns.get(k).copied().unwrap_or(0);
                 dependents.entry(before).or_default().push((f, delay_ns));
             }
-            waits_for.insert(f, (flow.after.len() as u32, flow.earliest_ns));
+            waits_for.insert(f, (flow.needed.unwrap_or(flow.after.len() as u32), flow.earliest_ns));
         }
         Actions {
             scenario,
@@ -95,7 +95,7 @@ impl<'a> Actions<'a> {
         weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
     }
 
-    /// Starts the flows whose last unfinished dependency is among `finished`; returns each with its start time,
+    /// Starts the flows whose last needed dependency is among `finished`; returns each with its start time,
     /// ns.
     pub fn react(
         &mut self,

@@ -109,7 +109,8 @@ impl Stepping {
     /// what is missing or without effect do not count.
     pub fn warnings(spec: &ValidSpec, is_open: bool) -> Vec<Warning> {
         const LATER: &[&str] = &["workload", "left-out", "no-effect"];
-        warnings::of_spec(spec).into_iter().filter(|warning| !(is_open && LATER.contains(&warning.kind))).collect()
+        let is_later = |warning: &Warning| LATER.contains(&warning.kind) && !warning.text.contains("params.");
+        warnings::of_spec(spec).into_iter().filter(|warning| !(is_open && is_later(warning))).collect()
     }
 
     /// Adds the flows in `list`, in the form of the key `flows` of the workload `steps`. They start now unless they

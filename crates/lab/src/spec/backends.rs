@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::{Doubt, FlowShares, Goal, Info, Load, OnHosts, Params, Rules, SchemeKind, Settles};
+use subak_core::keys::ValueType;
+use subak_core::scheme::{Doubt, FlowShares, Goal, Info, Load, OnHosts, Param, Params, Rules, SchemeKind, Settles};
 use subak_core::{InputError, Network, Nic, Ns};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
@@ -163,6 +164,11 @@ pub trait BackendKind: Sync {
     /// Keys of the spec that this backend ignores, each with the reason.
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
         let _ = wishes;
+        Vec::new()
+    }
+    /// Names of the parameters `given` that this backend does not read.
+    fn unread<'a>(&self, name: &str, given: &'a Map<String, Value>) -> Vec<&'a str> {
+        let _ = (name, given);
         Vec::new()
     }
     /// Maximum duration and drain, ns.
@@ -393,6 +399,21 @@ impl BackendKind for Fluid {
             ("fault", losses, "a fluid loses no packets"),
         ])
     }
+    /// Of a scheme's parameters, only those that set the share of data have an effect.
+    fn unread<'a>(&self, name: &str, given: &'a Map<String, Value>) -> Vec<&'a str> {
+        let (false, Ok(info)) = (Fluid::is_own(name), self.take(name)) else { return Vec::new() };
+        let share = |key: &str, value: Value| {
+            let mut params = given.clone();
+            params.insert(key.to_string(), value);
+            self.rules(name, &params).ok().map(|rules| rules.share())
+        };
+        let sets_share = |key: &str, value: &Value| {
+            let Some(param) = info.params.iter().find(|param| param.key.name == key) else { return true };
+            let own = share(key, value.clone());
+            probes(param, value).into_iter().any(|other| share(key, other).is_some_and(|other| Some(other) != own))
+        };
+        given.iter().filter(|(key, value)| !sets_share(key, value)).map(|(key, _)| key.as_str()).collect()
+    }
     fn most_ns(&self) -> Ns {
         Ns::MAX
     }
@@ -401,6 +422,19 @@ impl BackendKind for Fluid {
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         let flows = expected.flows;
         Cost { flows, packet_hops: 0.0, seconds: 2.0 * flows * (20e-6 + 1e-7 * flows.sqrt()) }
+    }
+}
+
+/// Other values of a parameter that has the value `given`, some of which may be invalid.
+fn probes(param: &Param, given: &Value) -> Vec<Value> {
+    match param.key.value_type {
+        ValueType::Flag => vec![false.into(), true.into()],
+        ValueType::Word(words) => words.iter().map(|&word| word.into()).collect(),
+        ValueType::Whole(low, high) => [low, high, 1, 2].map(Value::from).to_vec(),
+        _ => {
+            let own = given.as_f64().into_iter().flat_map(|number| [number / 2.0, number * 1.5]);
+            own.chain([0.0, 0.01, 0.1, 1.0]).map(Value::from).collect()
+        }
     }
 }
 

@@ -330,6 +330,7 @@ fn given(tree: &Map<String, Value>) -> Vec<&'static str> {
     const KEYS: &[&str] = &[
         "network.nic",
         "network.controller_rate",
+        "policy",
         "routing.hash",
         "routing.kind",
         "routing.seed",

@@ -59,6 +59,11 @@ fn keys_without_effect_are_said() {
     let lossy =
         fault("kind = \"loss\", links = [\"switch0->h3\", \"h3->switch0\"], probability = 0.5, until = \"20us\"");
     let cut = fault("kind = \"down\", node = \"h3\", down = \"10us\", up = \"20us\"");
+    let thinks = |transfers: u64| {
+        format!(
+            "workload = {{kind = \"closed\", sizes = \"fixed\", size = \"1KB\", think = \"5us\", transfers = {transfers}}}"
+        )
+    };
     let on_path =
         "workload = {kind = \"steps\", flows = [{path = [\"h0->switch0\", \"switch0->h1\"], size = \"1KB\"}]}";
     let cases: &[(&[&str], &[&str], &[&str])] = &[
@@ -166,6 +171,18 @@ fn keys_without_effect_are_said() {
             &["1 of 1 flows (seed 1) have fewer paths than subflows, such as 4 subflows where there are 2"],
             &[&bare, &two],
         ),
+        (
+            &[alpha_1],
+            &["policy has no effect: no scheme of the spec follows a policy"],
+            &[alpha_1, "scheme = [{name = \"dctcp\"}, {name = \"ideal\"}]"],
+        ),
+        (&[alpha_1], &["policy has no effect"], &[alpha_1, &permutation(""), "measure = {convergence = {}}"]),
+        (
+            &["workload = {kind = \"incast\", senders = 1, size = \"10KB\", interval = \"1us\"}"],
+            &["workload.interval has no effect: there is one sender"],
+            &["workload = {kind = \"incast\", senders = 2, size = \"10KB\", interval = \"1us\"}"],
+        ),
+        (&[&thinks(1)], &["workload.think has no effect: each client has one transfer"], &[&thinks(2)]),
         (&[&soon, alpha_0, &ideal], &["flows have weights, which alpha = 0 does not use"], &[&soon, alpha_1, &ideal]),
     ];
     for (unread, texts, read) in cases {
@@ -188,6 +205,15 @@ fn keys_without_effect_are_said() {
         ["1 of 1 changes of weights have no effect: they come at or after run.duration, or the flow's stop"]
     );
     assert_eq!(notes(&soon), [""; 0]);
+    let stops = |stop: &str| {
+        format!("workload = {{kind = \"steps\", flows = [{{src = \"h0\", dst = \"h2\", stop = \"{stop}\"}}]}}")
+    };
+    assert!(
+        notes(&stops("2ms"))[0].starts_with("1 of 1 flows have a stop after run.duration"),
+        "{:?}",
+        notes(&stops("2ms"))
+    );
+    assert_eq!(notes(&stops("1ms")), [""; 0]);
     let closed = |spread: &str| {
         format!(
             "workload = {{kind = \"closed\", sizes = \"fixed\", size = \"10KB\", clients = 4, transfers = 2, spread = \"{spread}\"}}"
@@ -216,4 +242,54 @@ fn a_recording_that_begins_after_the_run_is_said() {
         )]
     );
     assert_eq!(said("5us"), []);
+}
+
+/// Keys of jobs: each case is the section's keys, the jobs' keys, and the starts of the warnings.
+#[test]
+fn keys_of_jobs_without_effect_are_said() {
+    let (flow, task) = ("{id = \"a\", src = \"h0\", dst = \"h1\", size = \"10KB\"}", "{id = \"t\", time = \"1us\"}");
+    let job = |id: &str, keys: &str| format!("{{id = \"{id}\", flows = [{flow}]{keys}}}");
+    let said = |keys: &str, jobs: &[String]| {
+        let ideal = "scheme = [{name = \"ideal\"}]";
+        let workload = format!("workload = {{kind = \"jobs\"{keys}, jobs = [{}]}}", jobs.join(", "));
+        unused(&[&workload, ideal]).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    let tasks = |task: &str| format!(", tasks = [{task}]");
+    let (plain, computes) = (job("x", ""), job("x", &tasks(task)));
+    let idle = job("x", &tasks("{id = \"t\"}"));
+    let critical = job("y", ", policy = \"critical-path\"");
+    let looked = job("y", ", policy = \"straggler\", every = \"10us\"");
+    let late = job("y", ", policy = \"straggler\", every = \"1ms\"");
+    let even = job("y", ", every = \"10us\"");
+    let blind = job("y", ", policy = \"constant-sum\"");
+    let cases: &[(&str, &[&String], &[&str])] = &[
+        (", width = 2", &[&plain], &["workload.width has no effect: no job has a task"]),
+        (", width = 2", &[&plain, &job("y", &tasks(task))], &[]),
+        (", compute = 2", &[&idle], &["workload.compute has no effect: no task takes time"]),
+        (", compute = 0", &[&computes], &[]),
+        (", spacing = \"1us\"", &[&plain], &["workload.spacing has no effect: there is only one job"]),
+        (", spacing = \"1us\"", &[&plain, &critical], &[]),
+        (
+            ", policy = \"straggler\"",
+            &[&critical],
+            &["workload.policy has no effect: each job has a policy of its own"],
+        ),
+        (", policy = \"shortest-first\"", &[&plain, &critical], &[]),
+        (", every = \"10us\"", &[&looked], &["workload.every has no effect: each job has its own"]),
+        (", every = \"10us\"", &[&plain], &["workload.every has no effect: the policy gives"]),
+        (", every = \"10us\"", &[&plain, &critical], &[]),
+        (", every = \"1ms\"", &[&critical], &["workload.every has no effect: the first look is not before"]),
+        ("", &[&late], &["workload.jobs[0].every has no effect: the first look is not before"]),
+        ("", &[&plain, &even], &["workload.jobs[1].every has no effect: the policy gives the same"]),
+        ("", &[&looked], &[]),
+        ("", &[&blind], &["workload.jobs[0].policy has no effect: the policy acts at looks"]),
+        (", every = \"10us\"", &[&blind], &[]),
+        (", policy = \"altruistic\"", &[&plain], &["workload.policy has no effect: the policy acts at looks"]),
+    ];
+    for (keys, jobs, texts) in cases {
+        let jobs: Vec<String> = jobs.iter().map(|&job| job.clone()).collect();
+        let said = said(keys, &jobs);
+        assert_eq!(said.len(), texts.len(), "{keys} {jobs:?}: {said:?}");
+        assert!(said.iter().zip(*texts).all(|(said, text)| said.starts_with(text)), "{keys} {jobs:?}: {said:?}");
+    }
 }

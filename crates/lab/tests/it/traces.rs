@@ -96,17 +96,79 @@ fn connection_matrices_of_htsim_are_read_with_their_triggers() {
     assert!((88_000..100_000).contains(&after), "{after}");
 }
 
+/// 10 KB take 8 us at 10 Gb/s, and 100 KB 83 us.
+#[test]
+fn a_oneshot_fires_at_the_first_end_a_multishot_at_each_and_a_barrier_at_the_last() {
+    let starts = |kind: &str, waiting: usize| {
+        let mut text = "Nodes 4\n0->1 id 1 start 0 size 10000 send_done_trigger 7\n".to_string();
+        text += "2->3 id 2 start 0 size 100000 recv_done_trigger 7\n";
+        (0..waiting).for_each(|k| text += &format!("{}->{} id {} trigger 7 size 3000\n", k, 3 - k, 3 + k));
+        text += &format!("trigger id 7 {kind}\n");
+        let dir = written("fires", &[("a.cm", &text)]);
+        let flows = flows_of(&dir.0, r#"file = "a.cm""#).unwrap();
+        let starts: Vec<u64> = flows[2..].iter().map(|flow| flow[4].parse().unwrap_or(u64::MAX)).collect();
+        (starts, notes_of(&dir.0, r#"file = "a.cm""#))
+    };
+    let (first, last, never) = (8_000..14_000, 84_000..100_000, u64::MAX..=u64::MAX);
+    let (oneshot, said) = starts("oneshot", 2);
+    assert!(oneshot.iter().all(|start| first.contains(start)), "{oneshot:?}");
+    assert_eq!(said, ["trigger 7 is a oneshot, and 2 connections fire it: it fires when the first of them ends"]);
+    let (multishot, said) = starts("multishot", 3);
+    assert!(first.contains(&multishot[0]) && last.contains(&multishot[1]) && never.contains(&multishot[2]));
+    assert!(said.len() == 1 && said[0].ends_with("2 fire it and 3 wait for it, so that 1 never start"), "{said:?}");
+    assert_eq!(starts("multishot", 2).1, [""; 0]);
+    let (barrier, said) = starts("barrier count 2", 2);
+    assert!(barrier.iter().all(|start| last.contains(start)), "{barrier:?}");
+    assert_eq!(said, [""; 0]);
+    let dir = written(
+        "split",
+        &[(
+            "a.cm",
+            "0->1 id 1 start 0 size 10000 send_done_trigger 7\n2->3 id 2 start 0 size 9 \
+        send_done_trigger 7\n1->2 id 3 trigger 7 size 9\ntrigger id 7 oneshot\n",
+        )],
+    );
+    let fault = flows_of(&dir.0, "file = \"a.cm\"\nconnections = 2").unwrap_err();
+    assert!(fault.contains("workload.connections"), "{fault}");
+}
+
+/// A flow that starts after the run is left out, also beside flows that wait for others; those that wait for it never
+/// start.
+#[test]
+fn late_flows_beside_waiting_ones_are_left_out() {
+    let text = "0->1 id 1 start 0 size 1000 send_done_trigger 7\n1->2 id 2 start 30000000000 size 9 send_done_trigger 8\n\
+                0->2 id 3 trigger 7 size 9\n2->3 id 4 trigger 8 size 9\ntrigger id 7 oneshot\ntrigger id 8 oneshot\n";
+    let dir = written("late", &[("a.cm", text)]);
+    let flows = flows_of(&dir.0, r#"file = "a.cm""#).unwrap();
+    let ids: Vec<(&str, bool)> = flows.iter().map(|flow| (flow[0].as_str(), flow[4].is_empty())).collect();
+    assert_eq!(ids, [("1", false), ("3", false), ("4", true)]);
+    assert_eq!(notes_of(&dir.0, r#"file = "a.cm""#), ["1 of 4 flows start at run.duration or later, and are left out"]);
+    let steps = "kind = \"steps\"\nflows = [{id = \"a\", src = \"h0\", dst = \"h1\", size = 9, start = \"30ms\"}, \
+                 {id = \"b\", src = \"h0\", dst = \"h1\", size = 9}, {id = \"c\", src = \"h0\", dst = \"h1\", size = 9, \
+                 after = [\"b\"]}]";
+    let spec = spec("").replace("kind = \"trace\"", steps);
+    let flows = flows_over(&dir.0, &spec).unwrap();
+    let ids: Vec<&str> = flows.iter().map(|flow| flow[0].as_str()).collect();
+    assert_eq!(ids, ["b", "c"]);
+}
+
 /// Numbers of a file that its run does not use.
 #[test]
 fn priorities_and_counts_of_triggers_are_said() {
     let matrix = |triggers: u64, last: &str| {
         let flows = "0->1 id 1 start 0 size 100 send_done_trigger 7\n1->2 id 2 trigger 7 size 200\n";
-        format!("Nodes 4\nConnections 2\nTriggers {triggers}\n{flows}trigger id 7 {last}\n")
+        format!("Nodes 4\nTriggers {triggers}\n{flows}trigger id 7 {last}\n")
     };
     for (file, text, notes) in [
         ("a.txt", "2\n0 1 3 100 5000 2\n3 2 3 100 70000 2\n".to_string(), &[][..]),
         ("a.txt", "2\n0 1 3 100 5000 2\n3 2 1 100 70000 2\n".to_string(), &["the flows have 2 priorities, which"][..]),
+        ("a.txt", "2\n0 1 3 100 5000 2\n3 2 3 101 70000 2\n".to_string(), &["the flows have 2 ports, which"]),
         ("a.cm", matrix(1, "oneshot"), &[]),
+        (
+            "a.cm",
+            matrix(1, "oneshot") + "0->2 id 3 start 0 size 9 recv_done_trigger 5\n",
+            &["no connection waits for trigger 5"],
+        ),
         ("a.cm", matrix(1, "barrier count 1"), &[]),
         (
             "a.cm",
@@ -115,6 +177,11 @@ fn priorities_and_counts_of_triggers_are_said() {
         ),
         ("a.cm", matrix(1, "barrier count 2"), &["trigger 7 counts 2 connections, and 1 fire it"]),
         ("a.cm", matrix(3, "oneshot"), &["3 triggers are announced, and 1 follow"]),
+        (
+            "a.cm",
+            "0->1 id 1 start 0 size 100 send_done_trigger 7\n1->2 id 2 trigger 7 size 200\n".to_string(),
+            &["trigger 7 has no line that says its kind"],
+        ),
     ] {
         let dir = written("counts", &[(file, &text)]);
         let format = if file.ends_with("txt") { "format = \"hpcc\"" } else { "" };
@@ -210,6 +277,10 @@ fn nothing_in_a_trace_is_ignored() {
         ("prio.cm", "0->1 id 1 start 0 size 9 priority 3\n"),
         ("ids.cm", "0->1 id 1 start 0 size 9\n1->2 id 1 start 0 size 9\n"),
         ("endless.cm", "0->1 id 1 start 0 size 0 send_done_trigger 4\n1->2 id 2 trigger 4 size 9\n"),
+        ("both.cm", "0->1 id 1 start 0 size 9 send_done_trigger 4\n1->2 id 2 start 5 trigger 4 size 9\n"),
+        ("kind.cm", "0->1 id 1 start 0 size 9\ntrigger id 4 onshot\n"),
+        ("count.cm", "0->1 id 1 start 0 size 9\ntrigger id 4 oneshot count 2\n"),
+        ("lines.cm", "0->1 id 1 start 0 size 9\ntrigger id 4 oneshot\ntrigger id 4 oneshot\n"),
     ];
     let dir = written("ignored", &files);
     for (file, words) in [
@@ -225,6 +296,10 @@ fn nothing_in_a_trace_is_ignored() {
         ("prio.cm", ["line 1", "\"priority\""]),
         ("ids.cm", ["line 2", "line 1 has the id \"1\" already"]),
         ("endless.cm", ["line 2", "no end"]),
+        ("both.cm", ["line 2", "a start and a trigger"]),
+        ("kind.cm", ["line 2", "did you mean \"oneshot\""]),
+        ("count.cm", ["line 2", "only a barrier has a count"]),
+        ("lines.cm", ["line 3", "trigger 4 is there twice"]),
     ] {
         let fault = flows_of(&dir.0, &format!("file = \"{file}\"")).unwrap_err();
         assert!(words.iter().all(|w| fault.contains(w)), "{file}: {fault}");
@@ -334,9 +409,9 @@ fn durations_in_parquet_keep_their_unit_and_no_rows_are_no_lack_of_columns() {
     use arrow_array::{ArrayRef, DurationMicrosecondArray, RecordBatch, StringArray, UInt16Array};
     use std::sync::Arc;
     let dir = written("durations", &[]);
-    for (name, rows) in [("micro", 1), ("empty", 0)] {
+    for (name, key, rows) in [("micro", "start", 1), ("ns", "start_ns", 1), ("empty", "start", 0)] {
         let columns: [(&str, ArrayRef); 4] = [
-            ("start", Arc::new(DurationMicrosecondArray::from(vec![5; rows]))),
+            (key, Arc::new(DurationMicrosecondArray::from(vec![5; rows]))),
             ("src", Arc::new(StringArray::from(vec!["h0"; rows]))),
             ("dst", Arc::new(StringArray::from(vec!["h1"; rows]))),
             ("size", Arc::new(UInt16Array::from(vec![900; rows]))),
@@ -347,7 +422,10 @@ fn durations_in_parquet_keep_their_unit_and_no_rows_are_no_lack_of_columns() {
         writer.write(&batch).unwrap();
         writer.close().unwrap();
     }
-    assert_eq!(flows_of(&dir.0, r#"file = "micro.parquet""#).unwrap(), [row(["", "h0", "h1", "900", "5000", "1"])]);
+    for name in ["micro", "ns"] {
+        let flows = flows_of(&dir.0, &format!("file = \"{name}.parquet\"")).unwrap();
+        assert_eq!(flows, [row(["", "h0", "h1", "900", "5000", "1"])], "{name}");
+    }
     assert_eq!(flows_of(&dir.0, r#"file = "empty.parquet""#).unwrap(), [] as [[String; 6]; 0]);
 }
 

@@ -136,6 +136,7 @@ impl<'a> FlowBuilder<'a> {
             dst: Some(dst),
             extra,
             after: Vec::new(),
+            needed: None,
             delays_ns: Vec::new(),
             earliest_ns: 0,
             weights: Vec::new(),

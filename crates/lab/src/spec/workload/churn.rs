@@ -129,9 +129,9 @@ impl Workload for Churn {
     fn runs_both_ways(&self) -> bool {
         true
     }
-    fn unread(&self, duration_ns: Ns) -> Vec<(&'static str, &'static str)> {
+    fn unread(&self, duration_ns: Ns) -> Vec<(String, &'static str)> {
         let why = "it is not shorter than run.duration, so that the flows never change; give a shorter one";
-        (self.epoch_ns >= duration_ns).then_some(("epoch", why)).into_iter().collect()
+        (self.epoch_ns >= duration_ns).then(|| ("epoch".to_string(), why)).into_iter().collect()
     }
     /// An error if the bounds on the number of flows are closer than one epoch's change, or if there are too few
     /// pairs.

@@ -144,6 +144,10 @@ impl Closed {
 }
 
 impl Workload for Closed {
+    fn unread(&self, _duration_ns: Ns) -> Vec<(String, &'static str)> {
+        let is_unread = self.transfers == Some(1) && self.think_ns > 0;
+        is_unread.then(|| ("think".to_string(), "each client has one transfer")).into_iter().collect()
+    }
     fn has_sizes(&self) -> bool {
         true
     }

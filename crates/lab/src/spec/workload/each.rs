@@ -71,6 +71,14 @@ impl Each {
         !matches!(self.weights, None | Some(Weights::Uniform(1.0, 1.0) | Weights::Powers(0, 0)))
     }
 
+    /// An error if transfers have several connections.
+    pub(super) fn refuse_connections(&self, why: &str) -> Result<(), InputError> {
+        if self.connections <= 1 {
+            return Ok(());
+        }
+        Err(InputError::new("connections", format!("transfers cannot be split: {why}"), "leave it away"))
+    }
+
     /// Smallest weight that may be drawn.
     pub(super) fn smallest_weight(&self) -> f64 {
         match self.weights {
@@ -139,6 +147,7 @@ fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
             let mut flow = transfer.clone();
             flow.id = transfer.id.as_ref().map(|id| if k == 0 { id.clone() } else { format!("{id}#{k}") });
             flow.after.clone_from(&after);
+            flow.needed = None;
             flow.connections = 1;
             flow.extra.size_bytes = size_bytes;
             flow.plan.size_bytes = size_bytes;

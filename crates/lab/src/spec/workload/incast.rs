@@ -57,6 +57,10 @@ impl Workload for Incast {
         let late = starts.filter(|&at_ns| at_ns >= duration_ns).count();
         super::left_out(late, self.senders).into_iter().collect()
     }
+    fn unread(&self, _duration_ns: Ns) -> Vec<(String, &'static str)> {
+        let is_unread = self.senders == 1 && self.interval_ns > 0;
+        is_unread.then(|| ("interval".to_string(), "there is one sender")).into_iter().collect()
+    }
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let to = match &self.receiver {
             Some(name) => host(builder.topology, name).map_err(|e| e.below("receiver"))?,

@@ -101,7 +101,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
         Vec::new()
     }
     /// Keys without effect in a run of this duration, each with the reason.
-    fn unread(&self, duration_ns: Ns) -> Vec<(&'static str, &'static str)> {
+    fn unread(&self, duration_ns: Ns) -> Vec<(String, &'static str)> {
         let _ = duration_ns;
         Vec::new()
     }
@@ -117,6 +117,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
     /// Number of hosts that the workload's file announces.
     fn announced_hosts(&self) -> Option<usize> {
         None
+    }
+    /// Whether some flow starts once part of the flows that it waits for have finished.
+    fn waits_for_some(&self) -> bool {
+        false
     }
     /// Whether every flow has a size.
     fn has_sizes(&self) -> bool;
@@ -188,6 +192,10 @@ impl Traffic {
             Err(fault) => return section.end(Err(fault)),
         };
         let each = Each::read(&mut section, entry.common);
+        if workload.as_ref().is_some_and(|workload| workload.waits_for_some()) {
+            let refused = each.refuse_connections("a flow of the file starts after some of those that it waits for");
+            section.keep(refused);
+        }
         section.all(workload.map(|workload| Traffic { workload, each }))
     }
 

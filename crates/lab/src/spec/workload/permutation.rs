@@ -67,10 +67,13 @@ impl Workload for Permutation {
     fn runs_both_ways(&self) -> bool {
         !self.one_way
     }
-    fn unread(&self, _duration_ns: Ns) -> Vec<(&'static str, &'static str)> {
+    fn unread(&self, _duration_ns: Ns) -> Vec<(String, &'static str)> {
         let why = "each flow has one subflow; give workload.subflows = 2 or more";
         let keys = [("apart", self.apart), ("hashed", self.hashed)];
-        keys.into_iter().filter(|&(_, given)| given && self.subflows == 1).map(|(key, _)| (key, why)).collect()
+        keys.into_iter()
+            .filter(|&(_, given)| given && self.subflows == 1)
+            .map(|(key, _)| (key.to_string(), why))
+            .collect()
     }
     fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
         let (n, mut order) = (builder.hosts.len(), Stream::new(builder.seed, "permutation"));

@@ -18,6 +18,8 @@ pub struct Planned {
     /// Flows that must finish before this flow starts; `plan.start_ns` is then the delay after the last of them
     /// finishes.
     pub after: Vec<FlowId>,
+    /// Number of flows in `after` whose ends suffice; `None`: all of them.
+    pub needed: Option<u32>,
     /// Additional delay after the end of each flow in `after`, ns, for computations in between; empty: no delays.
     pub delays_ns: Vec<Ns>,
     /// Earliest start time, ns, even if all flows in `after` have finished.
@@ -33,6 +35,11 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Lets this flow, number `own`, never start, without a row in the results: it keeps its number, which others wait for.
+    pub(crate) fn leave_out(&mut self, own: FlowId) {
+        (self.after, self.delays_ns, self.needed, self.spare) = (vec![own], Vec::new(), None, true);
+    }
+
     /// The plan for the backend at the start of the run, when a dependent flow has no start time yet.
     pub fn first_plan(&self) -> FlowPlan {
         let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };

@@ -106,14 +106,10 @@ impl Workload for Steps {
         check(&self.list, topology)
     }
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
-        let late = if self.list.iter().any(ListedFlow::waits) {
-            0
-        } else {
-            self.list.iter().filter(|step| step.start_ns >= duration_ns).count()
-        };
+        let late = self.list.iter().filter(|step| !step.waits() && step.start_ns >= duration_ns).count();
         let never = self.late_weights(duration_ns);
         let all = super::left_out(late, self.list.len()).into_iter().chain(self.divided_demands()).chain(never);
-        all.chain(self.late_by_jitter(duration_ns)).collect()
+        all.chain(self.late_by_jitter(duration_ns)).chain(self.late_stops(duration_ns)).collect()
     }
     fn has_paths(&self) -> bool {
         self.list.iter().all(|step| matches!(step.way, Way::Paths(_)))
@@ -157,13 +153,27 @@ impl Workload for Steps {
 impl Steps {
     /// A note about flows whose random start may be after the run.
     fn late_by_jitter(&self, duration_ns: Ns) -> Option<String> {
-        let may = |flow: &&ListedFlow| flow.start_ns < duration_ns && flow.start_ns + self.jitter_ns > duration_ns;
+        let may = |flow: &&ListedFlow| {
+            !flow.waits() && flow.start_ns < duration_ns && flow.start_ns + self.jitter_ns > duration_ns
+        };
         let count = self.list.iter().filter(may).count();
         let text = format!(
             "{count} of {} flows start at or after run.duration if the jitter drawn for them is long: those are omitted",
             self.list.len()
         );
-        (count > 0 && !self.list.iter().any(ListedFlow::waits)).then_some(text)
+        (count > 0).then_some(text)
+    }
+
+    /// A note about endless flows whose stop comes when the run is over.
+    fn late_stops(&self, duration_ns: Ns) -> Option<String> {
+        let late =
+            |flow: &&ListedFlow| flow.size_bytes.is_none() && flow.stop_ns.is_some_and(|stop| stop > duration_ns);
+        let count = self.list.iter().filter(late).count();
+        let text = format!(
+            "{count} of {} flows have a stop after run.duration, which has no effect: flows without a size stop there",
+            self.list.len()
+        );
+        (count > 0).then_some(text)
     }
 
     /// A note about changes of weights that come when the run is over.
@@ -473,6 +483,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
             dst,
             extra: step.extra(),
             after,
+            needed: None,
             delays_ns: Vec::new(),
             earliest_ns: 0,
             weights,
@@ -481,8 +492,13 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
             plan,
         })
     };
-    let steps = steps.iter().enumerate().filter(|(i, s)| waiting || s.start_ns + later_ns[*i] < duration_ns);
-    steps.map(planned).collect()
+    let is_late = |i: usize| steps[i].start_ns + later_ns[i] >= duration_ns;
+    let kept = steps.iter().enumerate().filter(|(i, _)| waiting || !is_late(*i));
+    let mut flows = kept.map(planned).collect::<Result<IdVec<FlowId, Planned>, InputError>>()?;
+    for f in flows.ids().filter(|f| waiting && !steps[f.index()].waits() && is_late(f.index())).collect::<Vec<_>>() {
+        flows[f].leave_out(f);
+    }
+    Ok(flows)
 }
 
 /// The flows in `list`, a value of the key `flows`, for a simulation that is running already.

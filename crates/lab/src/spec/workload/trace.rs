@@ -5,8 +5,9 @@
 //! - `hpcc`: the number of flows, then one line per flow: source, destination, priority, port, bytes, seconds.
 //!   ConWeave's files have no port. HPCC's generator starts at 2 s.
 //! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
-//!   `trigger T` if the flow starts after others, and `send_done_trigger T` if others start after it. A connection of
-//!   size 0 is endless.
+//!   `trigger T` in place of `start` if the flow starts after others, and `send_done_trigger T` if others start after it. A
+//!   connection of size 0 is endless. A trigger that is `oneshot` fires at the first end, `multishot` at each end for one
+//!   more connection, and a `barrier` at the last.
 //!
 //! Hosts are given by name, or by number in the order of the network's hosts. Where the network's own names are
 //! numbers, as in HPCC's topologies, a number is a name.
@@ -18,7 +19,7 @@ use crate::spec::topology::Topology;
 use bytes::Bytes;
 use parquet::file::metadata::KeyValue;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::document::{nearest, unknown_word};
@@ -59,8 +60,8 @@ impl Workload for Trace {
         wrong.done().map_err(|e| e.in_file(self.file.as_str()))
     }
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
-        let (all, waiting) = (self.flows.len(), self.flows.iter().any(|flow| !flow.after.is_empty()));
-        let late = self.flows.iter().filter(|flow| !waiting && flow.start_ns >= duration_ns).count();
+        let all = self.flows.len();
+        let late = self.flows.iter().filter(|flow| flow.after.is_empty() && flow.start_ns >= duration_ns).count();
         self.notes.iter().cloned().chain(super::left_out(late, all)).collect()
     }
     fn announced_hosts(&self) -> Option<usize> {
@@ -68,6 +69,9 @@ impl Workload for Trace {
     }
     fn may_strand(&self) -> bool {
         self.flows.iter().all(|flow| flow.after.is_empty())
+    }
+    fn waits_for_some(&self) -> bool {
+        self.flows.iter().any(|flow| flow.needed.is_some_and(|needed| needed as usize != flow.after.len()))
     }
     fn has_sizes(&self) -> bool {
         self.flows.iter().all(|flow| flow.size_bytes.is_some())
@@ -120,6 +124,8 @@ struct Traced {
     weight: f64,
     /// Flows that must finish before this flow starts.
     after: Vec<FlowId>,
+    /// Number of flows in `after` that suffice; `None`: all.
+    needed: Option<u32>,
 }
 
 /// Errors of a file's rows: each error once, with the number of rows that have it.
@@ -315,6 +321,7 @@ fn from_csv(text: &str, wrong: &mut RowErrors) -> Result<Vec<Traced>, InputError
             start_ns: wrong.keep(start_ns).unwrap_or_default(),
             weight: wrong.keep(number.and_then(|number| weight(line, number))).unwrap_or(1.0),
             after: Vec::new(),
+            needed: None,
         });
         if flows.len() > MOST_FLOWS {
             return Err(too_many());
@@ -345,52 +352,98 @@ fn from_parquet(file: Vec<u8>, wrong: &mut RowErrors) -> Result<Vec<Traced>, Inp
     Ok(flows)
 }
 
-/// Name of a range index of pandas, which is only in the file's metadata and has no column.
-fn range_index(metadata: Option<&Vec<KeyValue>>) -> Option<String> {
+/// Beginning of the names that pandas gives the columns of an index without a name.
+const UNNAMED: &str = "__index_level_";
+
+/// A range index of pandas, which is only in the file's metadata and has no column: its name, and its first number and
+/// step.
+fn range_index(metadata: Option<&Vec<KeyValue>>) -> Option<(Option<String>, [i64; 2])> {
     let text = metadata?.iter().find(|pair| pair.key == "pandas")?.value.as_deref()?;
     let pandas: Value = serde_json::from_str(text).ok()?;
-    let mut names = pandas.get("index_columns")?.as_array()?.iter().filter_map(|index| index.get("name"));
-    names.find_map(Value::as_str).map(str::to_string)
+    let range = pandas.get("index_columns")?.as_array()?.iter().find(|index| index.is_object())?;
+    let number = |key| range.get(key).and_then(Value::as_i64);
+    let name = range.get("name").and_then(Value::as_str).map(str::to_string);
+    Some((name, [number("start").unwrap_or(0), number("step").unwrap_or(1)]))
+}
+
+/// How the columns of a Parquet file are named in CSV; `None` for a column that is left out. An index of pandas without
+/// a name is the column `id`. Numbers are left out if there are ids, since rows that pandas selected keep their old ones.
+fn csv_names(columns: &[ParquetColumn]) -> Result<Vec<Option<&str>>, String> {
+    let has_ids = columns.iter().any(|column| column.name == "id");
+    let is_index = |column: &ParquetColumn| column.name.starts_with(UNNAMED);
+    let indices = columns.iter().filter(|&column| is_index(column)).count();
+    if indices > 1 {
+        return Err(format!("the index has {indices} levels without names; name them, or reset_index(drop=True)"));
+    }
+    if columns.iter().any(|column| has_ids && is_index(column) && !column.whole) {
+        return Err(
+            "the index has no name, and there is a column \"id\"; name it, or reset_index(drop=True)".to_string()
+        );
+    }
+    let is_kept = |column: &ParquetColumn| !is_index(column) || !has_ids;
+    let names =
+        columns.iter().map(|column| is_kept(column).then(|| if is_index(column) { "id" } else { &*column.name }));
+    Ok(names.collect())
 }
 
 fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
     let file = Bytes::from(file);
-    let units = units(&file)?;
+    let columns = parquet_columns(&file)?;
     let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
-    if let Some(name) = range_index(reader.metadata().file_metadata().key_value_metadata()) {
+    let mut range = range_index(reader.metadata().file_metadata().key_value_metadata());
+    if let Some((Some(name), _)) = &range {
         return Err(format!(
             "the index {} is a range of pandas, which is not stored as a column; reset_index() stores it",
-            quoted(&name)
+            quoted(name)
         ));
     }
-    // An unnamed index of pandas is ignored.
-    let is_index = |name: &str| name.starts_with("__index_level_");
+    let mut names = csv_names(&columns)?;
+    // A range that counts the rows from 0 is no index of its own.
+    range = range.filter(|(_, range)| *range != [0, 1] && !names.contains(&Some("id")));
+    let own = names.len();
+    names.extend(range.iter().map(|_| Some("id")));
     let mut text = csv::Writer::from_writer(Vec::new());
-    let names = units.iter().map(|(name, _)| name).filter(|name| !is_index(name));
-    text.write_record(names).map_err(|e| e.to_string())?;
+    text.write_record(names.iter().flatten()).map_err(|e| e.to_string())?;
     for (k, row) in reader.get_row_iter(None).map_err(|e| e.to_string())?.enumerate() {
         let row = row.map_err(|e| e.to_string())?;
         if k >= MOST_FLOWS {
             return Err(format!("it has more than {MOST_FLOWS} rows"));
         }
-        let columns = row.get_column_iter().zip(&units).filter(|((name, _), _)| !is_index(name));
-        let cells = columns.map(|((_, field), (_, unit))| match field {
+        let kept = row.get_column_iter().zip(&columns).zip(&names[..own]).filter(|(_, name)| name.is_some());
+        let cells = kept.map(|(((_, field), column), _)| match field {
             Field::Null => String::new(),
             Field::Str(s) => s.clone(),
             Field::TimestampMillis(ms) => format!("{ms}ms"),
             Field::TimestampMicros(us) => format!("{us}us"),
-            other => format!("{other}{unit}"),
+            other if column.name == "start_ns" && !column.unit.is_empty() => {
+                whole_of(&format!("{other}{}", column.unit))
+            }
+            other => format!("{other}{}", column.unit),
         });
-        text.write_record(cells).map_err(|e| e.to_string())?;
+        let number = range.iter().map(|(_, [start, step])| start.wrapping_add(step.wrapping_mul(k as i64)).to_string());
+        text.write_record(cells.chain(number)).map_err(|e| e.to_string())?;
     }
     let text = text.into_inner().map_err(|e| e.to_string())?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Name of each column of a Parquet file, and the unit of a column of durations.
-fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
+/// Nanoseconds of a time with a unit; the text itself if it is none.
+fn whole_of(text: &str) -> String {
+    ns_from_json(&Value::from(text)).map_or_else(|_| text.to_string(), |ns| ns.to_string())
+}
+
+/// A column of a Parquet file.
+struct ParquetColumn {
+    name: String,
+    /// Unit of a column of durations.
+    unit: &'static str,
+    /// Whether it holds whole numbers.
+    whole: bool,
+}
+
+fn parquet_columns(file: &Bytes) -> Result<Vec<ParquetColumn>, String> {
     use arrow_schema::{DataType, TimeUnit};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone()).map_err(|e| e.to_string())?;
@@ -402,7 +455,12 @@ fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
         DataType::Duration(TimeUnit::Nanosecond) | DataType::Timestamp(TimeUnit::Nanosecond, _) => "ns",
         _ => "",
     };
-    Ok(builder.schema().fields().iter().map(|field| (field.name().clone(), unit(field.data_type()))).collect())
+    let column = |field: &Arc<arrow_schema::Field>| ParquetColumn {
+        name: field.name().clone(),
+        unit: unit(field.data_type()),
+        whole: field.data_type().is_integer(),
+    };
+    Ok(builder.schema().fields().iter().map(column).collect())
 }
 
 /// Reads HPCC's six columns, or ConWeave's five, without port. Lines after the announced number of flows are not read.
@@ -417,7 +475,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
         return Err(too_many());
     }
     let mut flows = Vec::new();
-    let mut priorities: BTreeSet<&str> = BTreeSet::new();
+    let (mut priorities, mut ports) = (BTreeSet::new(), BTreeSet::new());
     for (line, words) in lines.by_ref().take(count) {
         let words: Vec<&str> = words.split_whitespace().collect();
         let (src, dst, bytes, start) = match words[..] {
@@ -431,6 +489,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
             _ => return Err(at_line(line, &format!("has {} words", words.len()), shape)),
         };
         priorities.insert(words[2]);
+        ports.extend(words.get(3).filter(|_| words.len() == 6));
         flows.push(Traced {
             line,
             row: false,
@@ -441,6 +500,7 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
             start_ns: ns_from_json(&quantity(start)).map_err(|e| at_line(line, &e.what, shape))?,
             weight: 1.0,
             after: Vec::new(),
+            needed: None,
         });
     }
     if flows.len() < count {
@@ -448,8 +508,10 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputEr
         return Err(at_line(head, &what, "give the number of the lines that follow"));
     }
     notes.extend(hpcc::behind(lines.count(), "flows"));
-    if priorities.len() > 1 {
-        notes.push(format!("the flows have {} priorities, which are not read", priorities.len()));
+    for (what, numbers) in [("priorities", priorities), ("ports", ports)] {
+        if numbers.len() > 1 {
+            notes.push(format!("the flows have {} {what}, which are not read", numbers.len()));
+        }
     }
     Ok(flows)
 }
@@ -474,8 +536,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     // `fires`: flows whose end fires each trigger; `waits`: trigger that each flow waits for.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
     let mut announced = None;
-    // `counts`: how often a trigger has to be fired by its own line, `trigger id ID barrier count COUNT`.
-    let (mut triggers, mut listed, mut counts) = (None, 0_usize, Vec::new());
+    let (mut announced_triggers, mut triggers) = (None, Triggers::default());
     for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = k as u64 + 1;
         let row = row.split('#').next().unwrap_or_default().trim();
@@ -487,14 +548,11 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
                     continue;
                 }
                 Some(&"Triggers") => {
-                    triggers = words.get(1).and_then(|count| count.parse::<usize>().ok());
+                    announced_triggers = words.get(1).and_then(|count| count.parse::<usize>().ok());
                     continue;
                 }
                 Some(&"trigger") => {
-                    listed += 1;
-                    if let [_, "id", id, "barrier", "count", count] = words[..] {
-                        counts.extend(id.parse::<u64>().ok().zip(count.parse::<u64>().ok()));
-                    }
+                    triggers.add(line, &words[1..])?;
                     continue;
                 }
                 Some(&"Failures") if words.get(1).is_some_and(|count| *count != "0") => {
@@ -531,7 +589,11 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
         }
         waits.push(value.get("trigger").copied());
         let start_ns = match (value.get("start"), value.get("trigger")) {
-            (Some(ps), _) => ps / 1000,
+            (Some(_), Some(_)) => {
+                let hint = "leave one of them away; htsim refuses both, or drops the start";
+                return Err(at_line(line, "the connection has a start and a trigger", hint));
+            }
+            (Some(ps), None) => ps / 1000,
             (None, Some(_)) => 0,
             (None, None) => return Err(at_line(line, "there is no start", "give start and picoseconds, or a trigger")),
         };
@@ -546,6 +608,7 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
             start_ns,
             weight: 1.0,
             after: Vec::new(),
+            needed: None,
         });
         if flows.len() > MOST_FLOWS {
             return Err(too_many());
@@ -554,22 +617,17 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
     if let Some(count) = announced.filter(|count| *count != flows.len()) {
         notes.push(format!("{count} connections are announced, and {} follow: all that follow are read", flows.len()));
     }
-    if let Some(count) = triggers.filter(|count| *count != listed) {
+    if let Some(count) = announced_triggers.filter(|count| *count != triggers.0.len()) {
+        let listed = triggers.0.len();
         notes.push(format!("{count} triggers are announced, and {listed} follow: those of the connections are used"));
     }
     let firing = |trigger: &u64| fires.get(trigger).map_or(0, Vec::len);
-    let mut other = counts.into_iter().filter(|(trigger, count)| firing(trigger) as u64 != *count);
-    if let Some((trigger, count)) = other.next() {
-        let firing = firing(&trigger);
-        let more = match other.count() {
-            0 => String::new(),
-            n => format!("; more such triggers: {n}"),
-        };
-        notes.push(format!(
-            "trigger {trigger} counts {count} connections, and {firing} fire it: it waits for these{more}"
-        ));
-    }
+    let waiting: Vec<u64> = waits.iter().flatten().copied().collect();
+    notes.extend(triggers.notes(&waiting, firing));
+    let fired: BTreeSet<u64> = fires.keys().copied().filter(|trigger| !waiting.contains(trigger)).collect();
+    notes.extend(first_of(fired.iter().map(|id| format!("no connection waits for trigger {id}, which others fire"))));
     let endless: Vec<bool> = flows.iter().map(|flow| flow.size_bytes.is_none()).collect();
+    let mut started: HashMap<u64, u32> = HashMap::new();
     for (flow, trigger) in flows.iter_mut().zip(waits) {
         let Some(trigger) = trigger else { continue };
         flow.after = fires.get(&trigger).cloned().ok_or_else(|| {
@@ -583,8 +641,121 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, InputE
             let what = format!("trigger {trigger} is fired by a connection of size 0, which has no end");
             return Err(at_line(flow.line, &what, "give that connection a size"));
         }
+        let before = started.entry(trigger).or_default();
+        flow.needed = match triggers.0.get(&trigger) {
+            Some(TriggerKind::OneShot) => Some(1),
+            Some(TriggerKind::MultiShot) => Some(*before + 1),
+            Some(TriggerKind::Barrier(_)) | None => None,
+        };
+        *before += 1;
     }
     Ok(flows)
+}
+
+/// When a trigger of htsim starts the connections that wait for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum TriggerKind {
+    /// All of them at the first end of a connection that fires it.
+    OneShot,
+    /// One of them at each end of a connection that fires it, in the order of the file.
+    MultiShot,
+    /// All of them once it has been fired this often.
+    Barrier(Option<u64>),
+}
+
+/// The triggers that have a line of their own.
+#[derive(Debug, Default)]
+struct Triggers(BTreeMap<u64, TriggerKind>);
+
+impl Triggers {
+    /// Reads a line `trigger id ID oneshot`, `multishot` or `barrier count COUNT`, without its first word.
+    fn add(&mut self, line: u64, words: &[&str]) -> Result<(), InputError> {
+        const SHAPE: &str = "a trigger is: trigger id ID, then oneshot, multishot, or barrier count COUNT";
+        let (mut id, mut kind, mut count) = (None, None, None);
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let twice = match word {
+                "id" => id.replace(words.next().and_then(|number| number.parse::<u64>().ok())).is_some(),
+                "count" => count.replace(words.next().and_then(|number| number.parse::<u64>().ok())).is_some(),
+                "oneshot" => kind.replace(TriggerKind::OneShot).is_some(),
+                "multishot" => kind.replace(TriggerKind::MultiShot).is_some(),
+                "barrier" => kind.replace(TriggerKind::Barrier(None)).is_some(),
+                other => {
+                    let known = ["id", "count", "oneshot", "multishot", "barrier"];
+                    let what = unknown_word(other, "word of a trigger", &known);
+                    return Err(at_line(line, &what.what, &what.hint));
+                }
+            };
+            if twice {
+                return Err(at_line(line, "the trigger has two ids, kinds or counts", SHAPE));
+            }
+        }
+        let id = id.flatten().ok_or_else(|| at_line(line, "the trigger has no id", SHAPE))?;
+        let kind = match (kind, count) {
+            (None, _) => return Err(at_line(line, "the trigger has no kind", SHAPE)),
+            (Some(TriggerKind::Barrier(_)), count) => TriggerKind::Barrier(count.flatten()),
+            (Some(_), Some(_)) => return Err(at_line(line, "only a barrier has a count", SHAPE)),
+            (Some(kind), None) => kind,
+        };
+        if self.0.insert(id, kind).is_some() {
+            let what = format!("trigger {id} is there twice");
+            return Err(at_line(line, &what, "give every trigger one line"));
+        }
+        Ok(())
+    }
+
+    /// Notes on triggers whose firing may surprise. `waits`: trigger of each connection that waits for one; `firing`:
+    /// number of connections that fire a trigger.
+    fn notes(&self, waits: &[u64], firing: impl Fn(&u64) -> usize) -> Vec<String> {
+        let mut notes = Vec::new();
+        let counts = |(&id, &kind): (&u64, &TriggerKind)| match kind {
+            TriggerKind::Barrier(Some(count)) if count != firing(&id) as u64 => Some(format!(
+                "trigger {id} counts {count} connections, and {} fire it: it waits for these",
+                firing(&id)
+            )),
+            _ => None,
+        };
+        notes.extend(first_of(self.0.iter().filter_map(counts)));
+        let early = |(&id, &kind): (&u64, &TriggerKind)| {
+            (kind == TriggerKind::OneShot && firing(&id) > 1).then(|| {
+                format!(
+                    "trigger {id} is a oneshot, and {} connections fire it: it fires when the first of them ends",
+                    firing(&id)
+                )
+            })
+        };
+        notes.extend(first_of(self.0.iter().filter_map(early)));
+        let never = |(&id, &kind): (&u64, &TriggerKind)| {
+            let waiting = waits.iter().filter(|&&trigger| trigger == id).count();
+            (kind == TriggerKind::MultiShot && waiting > firing(&id)).then(|| {
+                format!(
+                    "trigger {id} is a multishot, which starts one connection each time it is fired: {} fire it and {waiting} \
+                     wait for it, so that {} never start",
+                    firing(&id),
+                    waiting - firing(&id)
+                )
+            })
+        };
+        notes.extend(first_of(self.0.iter().filter_map(never)));
+        let unknown: BTreeSet<u64> = waits.iter().copied().filter(|trigger| !self.0.contains_key(trigger)).collect();
+        let unknown = unknown.iter().map(|id| {
+            format!(
+                "trigger {id} has no line that says its kind: it waits for all {} connections that fire it",
+                firing(id)
+            )
+        });
+        notes.extend(first_of(unknown));
+        notes
+    }
+}
+
+/// The first of the notes, with the number of the others.
+fn first_of(mut notes: impl Iterator<Item = String>) -> Option<String> {
+    let first = notes.next()?;
+    Some(match notes.count() {
+        0 => first,
+        n => format!("{first}; more such triggers: {n}"),
+    })
 }
 
 /// Keywords of a connection, each followed by a number.
@@ -655,10 +826,15 @@ fn flows(traced: &[Traced], builder: &mut FlowBuilder) -> Result<(), InputError>
         let (src, dst) = ends(flow, topology)?;
         let carried = builder.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
         let made = if carried { builder.flows.last_mut() } else { builder.stranded.last_mut() };
-        if let Some(Planned { id, after, plan, .. }) = made {
+        if let Some(Planned { id, after, needed, plan, .. }) = made {
             id.clone_from(&flow.id);
             after.clone_from(&flow.after);
+            *needed = flow.needed;
             plan.weight = flow.weight;
+        }
+        if flow.after.is_empty() && flow.start_ns >= duration_ns {
+            let id = FlowId::from_index(builder.flows.len() - 1);
+            builder.flows[id].leave_out(id);
         }
     }
     Ok(())

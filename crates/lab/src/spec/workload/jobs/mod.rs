@@ -12,7 +12,8 @@ use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, IdVec, InputError, Ns};
-use subak_jobs::{Job, WeightPolicy, policies};
+use subak_jobs::policies::{self, Looks};
+use subak_jobs::{Job, WeightPolicy};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "jobs",
@@ -29,6 +30,8 @@ pub struct Jobs {
     jobs: Vec<Described>,
     /// Number of endless background flows that each host sends, outside any job.
     background: usize,
+    /// Keys of the section that the spec sets.
+    given: Vec<&'static str>,
 }
 
 /// Policy that sets the weights of a job's transfers.
@@ -50,6 +53,16 @@ struct Described {
     every_ns: Option<Ns>,
     flows: Vec<Transfer>,
     tasks: Vec<Task>,
+    own: Own,
+}
+
+/// What the spec says of a job itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Own {
+    policy: bool,
+    every: bool,
+    /// Whether any task takes time.
+    time: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +119,37 @@ impl Jobs {
         })
     }
 
+    /// Keys of the section without effect, and keys of jobs, each with the reason.
+    fn unused(&self, duration_ns: Ns) -> Vec<(String, &'static str)> {
+        let all = |is: fn(&Described) -> bool| self.jobs.iter().all(is);
+        let of_section = [
+            ("width", all(|job| job.tasks.is_empty()), "no job has a task"),
+            ("compute", all(|job| !job.own.time), "no task takes time"),
+            ("spacing", self.jobs.len() == 1, "there is only one job"),
+            ("policy", all(|job| job.own.policy), "each job has a policy of its own"),
+            ("every", all(|job| job.own.every), "each job has its own"),
+        ];
+        let of_section = of_section.into_iter().filter(|(key, is_idle, _)| *is_idle && self.given.contains(key));
+        let mut unused: Vec<_> = of_section.map(|(key, _, why)| (key.to_string(), why)).collect();
+        let of_jobs: Vec<Option<&'static str>> = self.jobs.iter().map(|job| job.unused_every(duration_ns)).collect();
+        let common = of_jobs.iter().zip(&self.jobs).filter(|(_, job)| !job.own.every).map(|(why, _)| *why);
+        if let Some(Some(why)) = common.reduce(|first, next| first.and(next))
+            && self.given.contains(&"every")
+        {
+            unused.push(("every".to_string(), why));
+        }
+        for (k, (job, why)) in self.jobs.iter().zip(of_jobs).enumerate() {
+            if let Some(why) = why.filter(|_| job.own.every) {
+                unused.push((format!("jobs[{k}].every"), why));
+            }
+            if job.lacks_looks() {
+                let key = if job.own.policy { format!("jobs[{k}].policy") } else { "policy".to_string() };
+                unused.push((key, "the policy acts at looks, and there is none; give every"));
+            }
+        }
+        unused
+    }
+
     /// The jobs with their tasks placed on hosts. A task without a host in the spec is placed at random by `seed`.
     pub(super) fn placed(
         &self,
@@ -126,9 +170,30 @@ impl Jobs {
     }
 }
 
+impl Described {
+    /// Why `every` has no effect on the job, if it has one and it does not.
+    fn unused_every(&self, duration_ns: Ns) -> Option<&'static str> {
+        let every_ns = self.every_ns?;
+        if matches!(&self.who, WeightSource::Known(choice) if choice.looks() == Looks::Unread) {
+            return Some("the policy gives the same weights at each look");
+        }
+        let why = "the first look is not before the end of run.duration; give a shorter one";
+        (self.start_ns.saturating_add(every_ns) >= duration_ns).then_some(why)
+    }
+
+    /// Whether the job's policy acts at looks alone, and the spec asks for none.
+    fn lacks_looks(&self) -> bool {
+        let needs = matches!(&self.who, WeightSource::Known(choice) if choice.looks() == Looks::Needed);
+        needs && self.every_ns.is_none()
+    }
+}
+
 impl Workload for Jobs {
     fn has_sizes(&self) -> bool {
         self.background == 0
+    }
+    fn unread(&self, duration_ns: Ns) -> Vec<(String, &'static str)> {
+        self.unused(duration_ns)
     }
     fn settles(&self) -> bool {
         false

@@ -78,6 +78,7 @@ impl Described {
             dst: Some(dst),
             extra: Extra { size_bytes, ..Extra::default() },
             after: Vec::new(),
+            needed: None,
             delays_ns: Vec::new(),
             earliest_ns: 0,
             weights: Vec::new(),

@@ -1,6 +1,6 @@
 //! Reads the jobs of a spec.
 
-use super::{Described, Jobs, Task, Transfer, TransferEnd, WeightSource};
+use super::{Described, Jobs, Own, Task, Transfer, TransferEnd, WeightSource};
 use crate::spec::section::{Section, each, text};
 use crate::spec::topology::unknown_name;
 use serde_json::{Value, json};
@@ -128,7 +128,9 @@ pub(super) fn jobs(section: &mut Section) -> Jobs {
         list_of => list(list_of, &common),
     };
     let background = section.take("background");
-    Jobs { jobs: section.need("jobs", hint, Vec::new(), read), background }
+    let keys = ["width", "compute", "spacing", "policy", "every"];
+    let given = keys.into_iter().filter(|&key| section.get(key).is_some()).collect();
+    Jobs { jobs: section.need("jobs", hint, Vec::new(), read), background, given }
 }
 
 /// The published set of jobs called `name`.
@@ -189,11 +191,17 @@ fn described(value: &Value, common: &Common, number: u64) -> Result<Described, I
     let every_ns = section.opt("every", positive_look).or(common.every_ns);
     let pieces = pieces(&mut section, common.compute);
     let pieces = section.keep(pieces);
+    let takes_time = |task: &Value| task.get("time").is_some_and(|time| ns_from_json(time) != Ok(0));
+    let own = Own {
+        policy: value.get("policy").is_some(),
+        every: value.get("every").is_some(),
+        time: value.get("tasks").and_then(Value::as_array).is_some_and(|tasks| tasks.iter().any(takes_time)),
+    };
     let start_ns = start_ns.saturating_add(common.spacing_ns.saturating_mul(number));
     let job = pieces.map(|(mut flows, tasks)| {
         flows.iter_mut().for_each(|flow| flow.size_bytes = common.size_bytes.unwrap_or(flow.size_bytes));
         let (flows, tasks) = spread(&flows, &tasks, common.width);
-        Described { id, start_ns, who, budget, every_ns, flows, tasks }
+        Described { id, start_ns, who, budget, every_ns, flows, tasks, own }
     });
     section.all(job)
 }
@@ -354,6 +362,7 @@ fn check_circles(
         every_ns: None,
         flows: flows.to_vec(),
         tasks: tasks.to_vec(),
+        own: Own::default(),
     };
     let piece = |after: Vec<usize>| Piece { work: Work::Compute { ns: 0 }, after };
     let Err(circle) = Job::new(job.after().into_iter().map(piece).collect()) else { return Ok(()) };
