@@ -3,7 +3,7 @@
 use crate::pfc::Pfc;
 use subak_core::backend::{Injected, Kinds, Machine, PacketSizes};
 use subak_core::rng::mix;
-use subak_core::scheme::{Around, Doubt, LeastShare, NodeInfo, PathInfo, Port};
+use subak_core::scheme::{Around, Doubt, FlowShares, NodeInfo, PathInfo, Port};
 use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, NodeKind, Ns};
 use subak_schemes::Chosen;
 
@@ -17,7 +17,7 @@ pub fn doubts<'a>(
     params: &serde_json::Map<String, serde_json::Value>,
     network: &Network,
     sizes: PacketSizes,
-    least: Option<LeastShare>,
+    flows: FlowShares,
 ) -> Result<Vec<Doubt>, InputError> {
     let scheme = subak_schemes::scheme(name, params)?;
     let rules = scheme.rules();
@@ -25,7 +25,7 @@ pub fn doubts<'a>(
     let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
     let ports: Vec<Port> = network.links().iter_enumerated().map(|(l, link)| port(l, link, sizes, rtt_ns, 0)).collect();
     let around =
-        Around { network, ports: &ports, paths: ends_of_rtts(network, sizes), least, mtu_bytes: sizes.mtu_bytes };
+        Around { network, ports: &ports, paths: ends_of_rtts(network, sizes), flows, mtu_bytes: sizes.mtu_bytes };
     let mut doubts = scheme.doubts(&around);
     doubts.extend(rules.lossless.and_then(|pfc| Pfc::doubt(pfc, network, sizes, rules.clock)));
     Ok(doubts)

@@ -240,7 +240,7 @@ impl Timely {
     /// Warns if rates that were cut to the minimum take long to recover. A rate r grows by delta for each segment of its
     /// bytes, hence by a factor e in the time in which delta sends a segment.
     fn doubt_of_gain(&self, around: &Around) -> Option<Doubt> {
-        let (least, (path, _)) = (around.least?, around.paths?);
+        let (least, (path, _)) = (around.flows.least?, around.paths?);
         let folds_ns = self.segment_bytes as f64 * 8e9 / (self.delta * path.line_rate_bps);
         let recovery_ns = folds_ns * libm::log(1.0 / self.min_rate).max(0.0);
         let text = format!(

@@ -12,10 +12,19 @@ pub struct Around<'a> {
     pub ports: &'a [Port],
     /// The paths between hosts with the smallest and the largest base RTT; `None` without hosts.
     pub paths: Option<(PathInfo, PathInfo)>,
-    /// The least share of a link that endless flows have at once; `None` if no two share a link.
-    pub least: Option<LeastShare>,
+    /// The flows of the run's first seed.
+    pub flows: FlowShares,
     /// Size of a full packet on the wire, bytes.
     pub mtu_bytes: u32,
+}
+
+/// The flows of a run, as a scheme checks them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FlowShares {
+    /// The least share of a link that endless flows have at once; `None` if no two share a link.
+    pub least: Option<LeastShare>,
+    /// Whether data of endless flows and ACKs share links.
+    pub both_ways: bool,
 }
 
 /// The least share of a link that a subflow has among endless flows, in proportion to weights.
@@ -80,7 +89,7 @@ impl Doubt {
     /// A warning if the least share of a flow is below `least` packets in `in_ns` and its base RTT together, or below
     /// twice as many with several subflows.
     pub fn of_window(around: &Around, in_ns: f64, least: f64, outcome: &str) -> Option<Doubt> {
-        let share = around.least?;
+        let share = around.flows.least?;
         let least = if share.pooled { 2.0 * least } else { least };
         let ns = share.rtt_ns + in_ns;
         let packets = share.packets(ns, around.mtu_bytes);

@@ -16,7 +16,7 @@ mod repair;
 mod rules;
 
 pub use circumstances::Circumstances;
-pub use doubts::{Around, Doubt, LeastShare};
+pub use doubts::{Around, Doubt, FlowShares, LeastShare};
 pub use follows::Follows;
 pub use info::{
     Bound, Doubtful, FlowInfo, Goal, InRounds, Info, OnHosts, Param, Params, PathInfo, Port, Preset, SchemeKind,

@@ -4,12 +4,12 @@ use crate::spec::ValidSpec;
 use crate::spec::backends::BackendKind;
 use crate::spec::choice::SchemeChoice;
 use crate::spec::scenario::Scenario;
-use crate::spec::workload::Plan;
+use crate::spec::workload::{Plan, Planned};
 use std::cell::OnceCell;
 use subak_core::backend::{FlowPlan, Injected, LinkChange, PacketSizes, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Goal, Info, LeastShare};
-use subak_core::{IdVec, Link, LinkId, Ns};
+use subak_core::scheme::{FlowShares, Goal, Info, LeastShare};
+use subak_core::{FlowId, IdVec, Link, LinkId, Ns};
 
 /// The first seed of a scenario, whose flows are planned once, and only if a warning needs them.
 pub(super) struct FirstSeed<'a> {
@@ -58,15 +58,21 @@ pub(super) fn late(first: &FirstSeed) -> Option<String> {
 /// Expected number of flows above which their shares are not examined.
 const MOST_SHARES: f64 = 1e5;
 
-/// The least share of a link that an endless flow has, in proportion to weights, and as packets in its
-/// base RTT, at the lowest capacities that faults leave; `None` if no two endless flows share a link.
-pub(super) fn least_share(first: &FirstSeed) -> Option<LeastShare> {
-    let Scenario { topology, workload, packet, duration_ns, faults, .. } = first.scenario;
+/// Shares of the endless flows; the default if there are none, or too many.
+pub(super) fn shares(first: &FirstSeed) -> FlowShares {
+    let Scenario { topology, workload, packet, duration_ns, .. } = first.scenario;
     let many = || workload.expected(topology, *packet, *duration_ns).flows > MOST_SHARES;
     if workload.has_sizes() || workload.has_jobs() || many() {
-        return None;
+        return FlowShares::default();
     }
-    let flows = &first.plan()?.flows;
+    let Some(Plan { flows, .. }) = first.plan() else { return FlowShares::default() };
+    FlowShares { least: least_share(first.scenario, flows), both_ways: workload.runs_both_ways(flows) }
+}
+
+/// The least share of a link that an endless flow has, in proportion to weights, and as packets in its
+/// base RTT, at the lowest capacities that faults leave; `None` if no two endless flows share a link.
+fn least_share(scenario: &Scenario, flows: &IdVec<FlowId, Planned>) -> Option<LeastShare> {
+    let Scenario { topology, packet, faults, .. } = scenario;
     let endless: Vec<_> = flows
         .iter()
         .map(|f| &f.plan)

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use subak_core::backend::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Doubt, Goal, LeastShare};
+use subak_core::scheme::{Doubt, FlowShares, Goal};
 use subak_core::{LinkId, Nic, Policy};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
@@ -59,11 +59,11 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         let (scenario, _) = spec.scenario(first);
         let trials = (first as u64..(first + per_scenario) as u64).collect::<Vec<_>>();
         let first_seed = FirstSeed::new(spec, scenario);
-        let least = first_seed::least_share(&first_seed);
+        let flows = first_seed::shares(&first_seed);
         for (choice, Doubt { kind, text }) in spec
             .schemes
             .iter()
-            .flat_map(|choice| doubts(scenario, choice, least).into_iter().map(move |doubt| (choice, doubt)))
+            .flat_map(|choice| doubts(scenario, choice, flows).into_iter().map(move |doubt| (choice, doubt)))
         {
             note(
                 &mut all,
@@ -150,10 +150,10 @@ fn note(all: &mut Vec<Warning>, new: Warning) {
 }
 
 /// A warning for each parameter of the scheme whose value does not suit the scenario's network.
-fn doubts(scenario: &Scenario, choice: &SchemeChoice, least: Option<LeastShare>) -> Vec<Doubt> {
+fn doubts(scenario: &Scenario, choice: &SchemeChoice, flows: FlowShares) -> Vec<Doubt> {
     let Ok((backend, info)) = choice.backend() else { return Vec::new() };
     let params = scenario.circumstances(true).complete(&info, &choice.params);
-    backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet, least)
+    backend.doubts(&choice.name, &params, scenario.topology.network(), scenario.packet, flows)
 }
 
 /// Notes on how network and workload files were interpreted, as kind and text.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::{Doubt, Goal, Info, LeastShare, Load, OnHosts, Params, Rules, SchemeKind, Settles};
+use subak_core::scheme::{Doubt, FlowShares, Goal, Info, Load, OnHosts, Params, Rules, SchemeKind, Settles};
 use subak_core::{InputError, Network, Nic, Ns};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
@@ -125,9 +125,9 @@ pub trait BackendKind: Sync {
         params: &Map<String, Value>,
         network: &Network,
         sizes: PacketSizes,
-        least: Option<LeastShare>,
+        flows: FlowShares,
     ) -> Vec<Doubt> {
-        let _ = (name, params, network, sizes, least);
+        let _ = (name, params, network, sizes, flows);
         Vec::new()
     }
     /// Why a fault has no effect on the scheme; `None` if it may have one.
@@ -285,9 +285,9 @@ impl BackendKind for Packets {
         params: &Map<String, Value>,
         network: &Network,
         sizes: PacketSizes,
-        least: Option<LeastShare>,
+        flows: FlowShares,
     ) -> Vec<Doubt> {
-        subak_packet::doubts(self.chosen(name), params, network, sizes, least).unwrap_or_default()
+        subak_packet::doubts(self.chosen(name), params, network, sizes, flows).unwrap_or_default()
     }
     fn ignores(
         &self,

@@ -81,3 +81,34 @@ fn target_rates_as_weights_fill_slow_networks() {
         }
     }
 }
+
+/// Uses of the two ways of a dumbbell's middle link under soze-virtual, and the kinds of the run's warnings.
+fn both_ways(params: &str, rate: &str, ways: &str) -> ([f64; 2], Vec<&'static str>) {
+    let text = format!(
+        r#"
+        network = {{kind = "dumbbell", pairs = 2, host_rate = "10Gbps", bottleneck_rate = "{rate}", link_delay = "10us"}}
+        workload = {{kind = "steps", flows = [{{src = "h0", dst = "h2"}}, {{src = "h1", dst = "h3"}}{ways}]}}
+        scheme = [{{name = "soze-virtual"{params}}}]
+        measure = {{fct = false}}
+        run = {{duration = "60ms", warmup = "30ms"}}
+    "#
+    );
+    let (dir, outcome) = ran("ways", &Spec::from_toml(&text).unwrap().validate().unwrap());
+    let links = rows(&dir.0, "link");
+    let used = |id: &str| links.iter().find(|r| r["link"] == id).unwrap()["utilization"].parse().unwrap();
+    let told = outcome.warnings.iter().map(|w| w.kind).collect();
+    ([used("switch0->switch1"), used("switch1->switch0")], told)
+}
+
+#[test]
+fn ways_of_a_short_link_that_may_oscillate_together_are_warned_of() {
+    let back = ", {src = \"h2\", dst = \"h0\"}, {src = \"h3\", dst = \"h1\"}";
+    let (used, told) = both_ways("", "1Gbps", back);
+    assert!(used.iter().all(|&used| used < 0.6), "the fault has gone, and so may its warning: {used:?}");
+    assert!(told.contains(&"acks"), "{told:?}");
+    for (params, rate, ways) in [(", params = {integral = 6}", "1Gbps", back), ("", "1Gbps", ""), ("", "10Gbps", back)]
+    {
+        let (used, told) = both_ways(params, rate, ways);
+        assert!(used[0] > 0.9 && !told.contains(&"acks"), "{params} {rate} {ways}: {used:?}, {told:?}");
+    }
+}

@@ -109,7 +109,7 @@ impl Transport for SwiftTransport {
         })
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
-        let dt_ns = around.least.map_or(0.0, |least| self.dt_ns(least.rtt_ns as Ns));
+        let dt_ns = around.flows.least.map_or(0.0, |least| self.dt_ns(least.rtt_ns as Ns));
         let of_shares = || Doubt::of_window(around, dt_ns, 1.0, "windows are rounded up, and weights lost");
         let window = self.doubt_of_window(around).or_else(of_shares);
         [SwiftTransport::doubt_of_rtt(around), self.doubt_of_dt(around), window].into_iter().flatten().collect()

@@ -8,7 +8,7 @@ use crate::parts::{ParallelScene, scene, seen_of};
 use boxed_dctcp::BoxedDctcp;
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles};
+use subak_core::scheme::{FlowShares, Goal, Info, Params, SchemeKind, Settles};
 use subak_core::{InputError, Network};
 use subak_schemes::Chosen;
 use subak_schemes::foreign::{Definition, Faults, Foreign, Makes};
@@ -74,8 +74,9 @@ fn its_doubts_are_those_of_ours() {
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     let definition = Made(|faults| Arc::new(BoxedDctcp::new(faults)) as Arc<dyn Makes>);
     let both = |network: &Network| {
-        let theirs = subak_packet::doubts(Chosen::Foreign(&definition), &params, network, sizes, None).unwrap();
-        (subak_packet::doubts("dctcp", &params, network, sizes, None).unwrap(), theirs)
+        let theirs =
+            subak_packet::doubts(Chosen::Foreign(&definition), &params, network, sizes, FlowShares::default()).unwrap();
+        (subak_packet::doubts("dctcp", &params, network, sizes, FlowShares::default()).unwrap(), theirs)
     };
     assert_eq!(both(&network), (vec![], vec![]));
     let first = network.links().ids().next().unwrap();
