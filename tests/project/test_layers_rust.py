@@ -1,7 +1,8 @@
 """Imports among the modules of each Rust crate have no cycle, so that modules can be read from the bottom up.
 
 A name counts as that of the module that defines it, also where another module re-exports it. A module may use its own
-submodules: it is their facade. Code under `#[cfg(test)]` does not count.
+submodules: it is their facade. A module of the crate's root and its submodules together need no other that needs them.
+Code under `#[cfg(test)]` does not count.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ LITERAL = re.compile(
     r"""//[^\n]* | /\*.*?\*/ | b?r(?P<hashes>\#*)".*?"(?P=hashes) | b?"(?:\\.|[^"\\])*" | b?'(?:\\[^']*|[^'\\])'""",
     re.DOTALL | re.VERBOSE,
 )
+TEST_FILE = re.compile(r"#\[cfg\(test\)\]\s*mod\s+(\w+)\s*;")
 TEST = re.compile(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*")
 USE = re.compile(r"(?:^|(?<=[;{}\]]))\s*(?P<public>pub(?:\([^)]*\))?\s+)?use\s+(?P<tree>[^;]*);", re.MULTILINE)
 PATH = re.compile(r"(?<![\w:$])(\w+(?:\s*::\s*\w+)+)")
@@ -88,17 +90,20 @@ def module(name: Name, text: str) -> Module:
     return Module(name, USE.sub(" ", code), uses)
 
 
+def named(path: str) -> Name:
+    """The name of the module in the file of that path below `src`."""
+    parts = Path(path).with_suffix("").parts
+    return parts[:-1] if parts[-1] in ("mod", "lib") else parts
+
+
 class Crate:
     """The modules of a crate."""
 
     def __init__(self, sources: dict[str, str]) -> None:
         """`sources`: the text of each file by its path below `src`."""
-        self.modules: dict[Name, Module] = {}
-        for path, text in sources.items():
-            parts = Path(path).with_suffix("").parts
-            name = parts[:-1] if parts[-1] in ("mod", "lib") else parts
-            if "tests" not in name:
-                self.modules[name] = module(name, text)
+        texts = {named(path): text for path, text in sources.items()}
+        tests = {(*name, test) for name, text in texts.items() for test in TEST_FILE.findall(text)}
+        self.modules = {name: module(name, text) for name, text in texts.items() if name not in tests}
         self.spaces = {name[:k] for name in self.modules for k in range(len(name) + 1)}
         for one in self.modules.values():
             for _, path, alias in one.uses:
@@ -153,10 +158,22 @@ class Crate:
 
     def cycles(self) -> list[list[str]]:
         """Modules that need each other, in groups; none if modules can be read from the bottom up."""
-        needs = {name: self.needs(one) for name, one in self.modules.items()}
-        reach = {name: reachable(needs, name) for name in needs}
-        groups = {tuple(sorted(b for b in reach[a] if a in reach[b])) for a in needs if a in reach[a]}
-        return [["::".join(("crate", *name)) for name in group] for group in sorted(groups)]
+        return groups({name: self.needs(one) for name, one in self.modules.items()})
+
+    def cycles_of_rooms(self) -> list[list[str]]:
+        """The same of modules of the crate's root, each with its submodules; the root itself does not count."""
+        rooms: dict[Name, set[Name]] = {}
+        for name, one in self.modules.items():
+            if room := name[:1]:
+                rooms.setdefault(room, set()).update(home[:1] for home in self.needs(one) if home[:1] not in ((), room))
+        return groups(rooms)
+
+
+def groups(needs: dict[Name, set[Name]]) -> list[list[str]]:
+    """Modules that need each other, in groups."""
+    reach = {name: reachable(needs, name) for name in needs}
+    found = {tuple(sorted(b for b in reach[a] if a in reach.get(b, ()))) for a in needs if a in reach[a]}
+    return [["::".join(("crate", *name)) for name in group] for group in sorted(found)]
 
 
 def crate(root: Path) -> Crate:
@@ -179,6 +196,7 @@ def reachable(needs: dict[Name, set[Name]], start: Name) -> set[Name]:
 @pytest.mark.parametrize("root", CRATES, ids=lambda root: root.name)
 def test_no_modules_use_each_other(root: Path) -> None:
     assert crate(root).cycles() == []
+    assert crate(root).cycles_of_rooms() == []
 
 
 LOW = "pub struct Low;\npub(crate) fn low() {}\n"
@@ -246,3 +264,17 @@ def test_a_module_may_use_its_submodules_but_they_count_as_its_users() -> None:
     assert Crate(sources).cycles() == []
     sources["a/mod.rs"] += "use crate::b::B;\n"
     assert Crate(sources).cycles() == [["crate::a", "crate::b"]]
+
+
+def test_rooms_with_their_submodules_are_in_order_too() -> None:
+    sources = {
+        "lib.rs": "mod a;\nmod b;\n",
+        "a/mod.rs": "mod low;\nmod top;\n#[cfg(test)]\nmod checks;\n",
+        "a/low.rs": "pub struct Low;\n",
+        "a/top.rs": "use crate::b::B;\n",
+        "a/checks.rs": "use crate::b::B;\n",
+        "b.rs": "use crate::a::low::Low;\npub struct B;\n",
+    }
+    assert Crate(sources).cycles() == []
+    assert Crate(sources).cycles_of_rooms() == [["crate::a", "crate::b"]]
+    assert Crate({**sources, "a/top.rs": ""}).cycles_of_rooms() == []

@@ -165,7 +165,8 @@ mod running {
     use crate::sys::namespace_cookie;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     use serde::Serialize;
-    use subak_schemes::soze::hosts::SozeHosts;
+    use subak_schemes::hosts::perc::{PercHosts, is_run};
+    use subak_schemes::hosts::soze::SozeHosts;
 
     /// Running kernel programs; dropping the value removes them.
     pub struct RunningHosts {
@@ -187,9 +188,7 @@ mod running {
         /// Loads the programs and attaches them.
         pub fn new(order: &HostsConfig) -> Result<Self, String> {
             order.check()?;
-            if let Some(scheme) =
-                order.scheme.as_deref().filter(|name| subak_schemes::perc::hosts::SCHEMES.contains(name))
-            {
+            if let Some(scheme) = order.scheme.as_deref().filter(|name| is_run(name)) {
                 return Ok(RunningHosts { soze: None, queues: None, _perc: Some(links(order, scheme)?) });
             }
             let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);
@@ -227,8 +226,7 @@ mod running {
     fn links(order: &HostsConfig, scheme: &str) -> Result<perc::Loaded, String> {
         let most_bps = order.queues.iter().map(|q| q.rate_bps).fold(1.0, f64::max);
         let HostsConfig { params, scale, rtt_ns, packet_bytes, .. } = order;
-        let hosts =
-            subak_schemes::perc::hosts::PercHosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
+        let hosts = PercHosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
         let hosts = hosts.map_err(|e| e.to_string())?;
         let mut loaded = perc::Loaded::new(&hosts)?;
         for queue in &order.queues {

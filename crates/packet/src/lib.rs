@@ -5,6 +5,7 @@
 
 mod admission;
 mod build;
+mod cut;
 mod delivery;
 mod departures;
 mod doubts;
@@ -21,6 +22,7 @@ mod parallel;
 mod pauses;
 mod pfc;
 mod port;
+mod process;
 mod routes;
 mod sender;
 mod sending;

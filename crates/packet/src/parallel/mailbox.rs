@@ -2,8 +2,8 @@
 //! for completions of flows.
 
 use crate::event::{ArrivalTurn, Event};
-use crate::parallel::process::LpMessage;
 use crate::pfc::ControlFrame;
+use crate::process::LpMessage;
 use crate::sim::Sim;
 use subak_core::backend::Machine;
 use subak_core::scheme::{PacketId, Scheme};

@@ -1,24 +1,22 @@
-//! Parallel simulation of one run on several cores, conservative (Chandy and Misra, CACM 1981). A [cut] partitions
-//! the network into logical processes (LPs), each with a simulation of its own. The least delay of a cut link is the
-//! lookahead: all LPs run a window of that length in parallel, then exchange [messages](process). Events are ordered
-//! by their content, never by insertion, so the results equal those of one sequential simulation, byte for byte, for
-//! any cut.
+//! Parallel simulation of one run on several cores, conservative (Chandy and Misra, CACM 1981). A [cut](crate::cut)
+//! partitions the network into logical processes (LPs), each with a simulation of its own. The least delay of a cut
+//! link is the lookahead: all LPs run a window of that length in parallel, then exchange [messages](crate::process).
+//! Events are ordered by their content, never by insertion, so the results equal those of one sequential simulation,
+//! byte for byte, for any cut.
 //!
 //! Every LP stores all flows, routes and links, but changes only the state of those that belong to it. Each counter
 //! changes in one LP (a source's in the LP of the source). Counters of the network are sums over LPs.
 
 mod backend;
 mod barrier;
-mod cut;
 mod mailbox;
-pub(crate) mod process;
 mod windows;
 
+use crate::cut::{Cut, fastest_bps};
 use crate::event::ArrivalTurn;
+use crate::process::LogicalProcess;
 use crate::sim::Sim;
 use crate::waiting::Handled;
-use cut::{Cut, fastest_bps};
-use process::LogicalProcess;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes};

@@ -1,8 +1,8 @@
 //! Windows on several threads, one thread per logical process (LP).
 
 use super::barrier::{Barrier, Member};
-use super::process::LpMessage;
 use super::{FEW, LogicalProcesses, LongFlow, SOME, end_of_window, left_bytes};
+use crate::process::LpMessage;
 use crate::sim::Sim;
 use std::panic::resume_unwind;
 use std::sync::Mutex;

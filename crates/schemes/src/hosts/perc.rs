@@ -42,9 +42,14 @@ enum Member {
     Robust(Robust),
 }
 
+/// Whether hosts run the scheme by control packets.
+pub fn is_run(scheme: &str) -> bool {
+    registry::find(scheme).is_ok_and(|info| info.on_hosts == OnHosts::Control)
+}
+
 /// Refuses schemes and parameters that hosts do not support.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), InputError> {
-    if !registry::find(scheme).is_ok_and(|info| info.on_hosts == OnHosts::Control) {
+    if !is_run(scheme) {
         let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
         return Err(InputError::new("scheme", what, "take s-perc or s-perc-star"));
     }

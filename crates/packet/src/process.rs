@@ -1,7 +1,7 @@
 //! A logical process (LP) of a parallel run, and its messages to others.
 
+use crate::cut::Cut;
 use crate::event::ArrivalTurn;
-use crate::parallel::cut::Cut;
 use crate::pfc::ControlFrame;
 use std::sync::Arc;
 use subak_core::scheme::{Packet, Scheme};
