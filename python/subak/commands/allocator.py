@@ -151,5 +151,5 @@ def drain(at: At = SOCKET, json: Json = False) -> None:
 
 @allocator.command(epilog="Example: [bold]subak allocator serve[/]")
 def serve(at: At = SOCKET, json: Json = False) -> None:
-    """Serve again after a drain. If another allocator is this one's `standby`, serve once the other's heartbeats stop."""
+    """Serve again after a drain. A standby serves once the heartbeats of the other allocator stop."""
     _show(ask(at, {"ask": "serve"}), json=json)
