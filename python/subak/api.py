@@ -184,7 +184,9 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
 def _telling(data: Mapping[Any, Any]) -> list[str]:
     """Attributes of a node whose values may distinguish hosts from switches: text, booleans, and ``kind``."""
     telling = [
-        str(key) for key, value in data.items() if isinstance(value, str | bool) or type(value).__name__ == "bool_"
+        str(key)
+        for key, value in data.items()
+        if isinstance(value, str | bool) or type(value).__name__ in ("bool", "bool_")
     ]
     return ["kind", *telling]
 
