@@ -136,7 +136,7 @@ SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
     ("dcqcn", "pfc_threshold"): ("incast", {"pfc": "static"}, 20000),
     ("dcqcn", "pfc_buffer"): ("incast", {}, 8000000),
     ("dcqcn", "counter"): ("steps", {}, 1e5),
-    ("dcqcn", "hai"): ("steps", {"timer": 5e-6, "counter": 2000, "fast": 1, "ai": 1e-5}, 0.05),
+    ("dcqcn", "hai"): ("steps", {"timer": 2e-5, "counter": 0, "fast": 1}, 0.2),
     ("timely", "pfc_threshold"): ("incast", {"pfc": "static"}, 20000),
     ("timely", "pfc_buffer"): ("incast", {}, 8000000),
     ("timely", "t_high"): ("steps", {"t_low": 1e-5}, 3e-5),
