@@ -64,15 +64,15 @@ def test_the_oldest_and_the_least_certain_come_first(record: ModuleType, known: 
 
 
 def test_runs_fit_the_budget(record: ModuleType, known: dict[str, Any]) -> None:
-    experiment = catalogue()["perc-fig2.10"]  # 60 runs and one variant.
+    experiment = catalogue()["perc-fig2.10"]  # 12 runs and two variants.
     known[experiment.name] = None
     assert record.runs_for(experiment, 0) == 0
-    assert record.runs_for(experiment, 10 * 2 * experiment.sizes["paper"].seconds / 60 + 1) == 10
-    assert record.runs_for(experiment, 1e9) == 60
+    assert record.runs_for(experiment, 10 * 3 * experiment.sizes["paper"].seconds / 12 + 1) == 10
+    assert record.runs_for(experiment, 1e9) == 12
     known[experiment.name] = held("undecided", runs=50, seconds=500.0)
     assert record.runs_for(experiment, 1e9) == 100, "twice those that left it undecided"
-    assert record.runs_for(experiment, 60 * 2 * 10 + 1) == 60, "by what the record took: 10 s a run and a variant"
-    assert record.runs_for(experiment, 40 * 2 * 10 + 1) == 0, "fewer than the record has say less than it"
+    assert record.runs_for(experiment, 60 * 3 * 10 + 1) == 60, "by what the record took: 10 s a run and a variant"
+    assert record.runs_for(experiment, 40 * 3 * 10 + 1) == 0, "fewer than the record has say less than it"
 
 
 def test_the_readme_counts_the_recorded_verdicts(record: ModuleType) -> None:
@@ -121,5 +121,5 @@ def test_what_will_be_run_is_said_with_its_cost(
     record.redo(0.0, 1)
     assert "0 of 89 records, about 0.0 core-minutes" in capsys.readouterr().out
     (step,) = record.steps(1e9)
-    assert step.words == f"perc-fig2.10: 60 runs, about {step.seconds / 60:.1f} core-minutes"
-    assert record.steps(step.seconds / 2)[0].runs == 30
+    assert step.words == f"perc-fig2.10: 12 runs, about {step.seconds / 60:.1f} core-minutes"
+    assert record.steps(step.seconds / 2)[0].runs == 6
