@@ -193,3 +193,12 @@ def test_solve_refuses_what_ned_cannot_do(subak: Subak) -> None:
         ended = subak("solve", ROOT / arguments[0], *arguments[1:])
         assert ended.code == 2
         assert said in ended.err
+
+
+@pytest.mark.parametrize("normalizer", ["none", "uniform", "flow"])
+def test_normalized_rates_are_at_most_the_demands(normalizer: str) -> None:
+    network = sb.Network.from_links([{"id": "l", "capacity": 10e9}, {"id": "m", "capacity": 10e9}])
+    ned = sb.Ned(network, normalizer=normalizer)
+    ned.add([["l"], ["l"], ["m"]], demand_bps=[1e9, 2e9, np.inf])
+    ned.step(500)
+    assert ned.rates == pytest.approx([1e9, 2e9, 10e9], rel=1e-3)

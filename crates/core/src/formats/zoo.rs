@@ -133,7 +133,11 @@ fn of_label(label: &str) -> Option<Speed> {
 
 /// Splits a label into tokens; `None` if a number belongs to no speed.
 fn pieces(label: &str) -> Option<Vec<Piece>> {
-    let plain = label.replace(['\u{2013}', '\u{2014}', '\u{2212}'], "-").replace('\u{d7}', "x").replace("..", "-");
+    let plain = label
+        .replace(['\u{2013}', '\u{2014}', '\u{2212}'], "-")
+        .replace('\u{d7}', "x")
+        .replace("...", "-")
+        .replace("..", "-");
     let mut pieces = Vec::new();
     let mut rest = plain.trim();
     let mut is_in_word = false;
@@ -160,7 +164,7 @@ fn pieces(label: &str) -> Option<Vec<Piece>> {
                     return None;
                 }
                 // A bound such as "< 1G", or an estimate such as "~ 1G", is no speed.
-                '<' | '>' | '\u{2264}' | '\u{2265}' | '~' | '\u{2248}' => return None,
+                '<' | '>' | '\u{2264}' | '\u{2265}' | '~' | '\u{2248}' | '?' => return None,
                 '-' => Some(Piece::To),
                 '*' => Some(Piece::Times),
                 '/' | ',' | ';' | '+' | '&' => Some(Piece::Or),
@@ -249,7 +253,8 @@ fn is_vague(text: &str) -> bool {
     match word.to_ascii_lowercase().as_str() {
         "up" => rest.trim_start().get(..2).is_some_and(|next| next.eq_ignore_ascii_case("to")),
         "several" | "multiple" | "many" | "some" | "about" | "approx" | "approximately" | "circa" | "ca" | "max"
-        | "maximum" | "min" | "minimum" | "least" | "most" | "less" | "more" => true,
+        | "maximum" | "min" | "minimum" | "least" | "most" | "less" | "more" | "dual" | "double" | "triple"
+        | "quad" | "half" | "pair" | "two" | "three" | "no" | "decommissioned" | "ieee" => true,
         _ => false,
     }
 }
@@ -298,6 +303,12 @@ mod tests {
             ("GigE", Some(1e9)),
             ("100-Mbps", Some(1e8)),
             ("< 34 Mbps", None),
+            ("10G?", None),
+            ("dual 10G", None),
+            ("pair of 10G", None),
+            ("no longer 10G", None),
+            ("decommissioned 10G", None),
+            ("IEEE 802.11g", None),
             (">=1Gbps", None),
             ("\u{2265} 10G", None),
             ("10 GB/s", None),

@@ -25,6 +25,8 @@ pub struct FlowShares {
     pub least: Option<LeastShare>,
     /// Whether data of endless flows and ACKs share links.
     pub both_ways: bool,
+    /// Smallest and largest weight of an endless flow; `None` if there are none.
+    pub weights: Option<(f64, f64)>,
 }
 
 /// The least share of a link that a subflow has among endless flows, in proportion to weights.
@@ -103,6 +105,16 @@ impl Doubt {
             share.rtt_ns / 1e3
         );
         (packets < least).then_some(Doubt { kind: "window", text })
+    }
+
+    /// A warning if weights of endless flows are below `least` or above `most`.
+    pub fn of_weights(around: &Around, (least, most): (f64, f64), outcome: &str) -> Option<Doubt> {
+        let (low, high) = around.flows.weights?;
+        let text = format!(
+            "weights of endless flows go from {low} to {high}: {outcome}; divide all weights by one number, so that they lie \
+             between {least} and {most}, or take the optimizer xwi"
+        );
+        (low < least || high > most).then_some(Doubt { kind: "weights", text })
     }
 
     /// A warning if one full queue on the longest path does not raise the RTT to `target_ns`, at which a sender slows

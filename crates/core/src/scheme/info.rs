@@ -49,6 +49,8 @@ pub struct Utilities {
     pub bandwidth_functions: bool,
     /// Cases in which rates are more than 15% off the optimum on some networks. A run is warned of them.
     pub doubtful: Doubtful,
+    /// Largest alpha at which flows over several paths come near the optimum. A run at a larger one is warned of.
+    pub pooled_alpha: f64,
 }
 
 /// Cases that a scheme serves, and in which its rates are far from the optimum on some networks.
@@ -75,6 +77,7 @@ impl Utilities {
         ranks: true,
         bandwidth_functions: true,
         doubtful: Doubtful::NONE,
+        pooled_alpha: f64::INFINITY,
     };
     /// No utilities.
     pub const NONE: Utilities = Utilities { most_alpha: 0.0, ..Utilities::ALPHA_FAIR };
@@ -109,6 +112,11 @@ impl Goal {
             Goal::Utility(Utilities { doubtful, .. }) => doubtful,
             _ => Doubtful::NONE,
         }
+    }
+
+    /// Whether flows over several paths are far from the optimum of `policy` because of its alpha.
+    pub fn pools_badly(self, policy: Policy) -> bool {
+        matches!((self, policy), (Goal::Utility(of), Policy::AlphaFair { alpha }) if alpha > of.pooled_alpha)
     }
 
     /// The accepted policies, in words.

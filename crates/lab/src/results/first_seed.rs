@@ -66,7 +66,15 @@ pub(super) fn shares(first: &FirstSeed) -> FlowShares {
         return FlowShares::default();
     }
     let Some(Plan { flows, .. }) = first.plan() else { return FlowShares::default() };
-    FlowShares { least: least_share(first.scenario, flows), both_ways: workload.runs_both_ways(flows) }
+    let of_flow = |flow: &Planned| {
+        let later = flow.weights.iter().map(|&(_, weight)| weight);
+        later.fold((flow.plan.weight, flow.plan.weight), |(low, high), weight| (low.min(weight), high.max(weight)))
+    };
+    FlowShares {
+        least: least_share(first.scenario, flows),
+        both_ways: workload.runs_both_ways(flows),
+        weights: flows.iter().map(of_flow).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
+    }
 }
 
 /// The least share of a link that an endless flow has, in proportion to weights, and as packets in its
@@ -143,24 +151,67 @@ fn base_rtt_ns(route: &Route, links: &IdVec<LinkId, Link>, packet: PacketSizes) 
     forward + route.back.iter().map(|l| crossing_ns(l, packet.ack_bytes)).sum::<f64>()
 }
 
-/// Warning for schemes whose rates of flows over several paths are far off on some networks.
-pub(super) fn pooled(first: &FirstSeed) -> Option<(&'static str, String)> {
-    let is_doubtful = |scheme: &&SchemeChoice| {
-        scheme.backend().is_ok_and(|(backend, info)| backend.name() == "packet" && info.goal.doubtful().pooled)
-    };
-    let labels: Vec<String> = first.spec.schemes.iter().filter(is_doubtful).map(|s| quoted(&s.label)).collect();
-    if labels.is_empty() || !first.scenario.given.contains(&"workload.subflows") {
-        return None;
+/// Warnings for schemes whose rates of flows over several paths are far off on some networks.
+pub(super) fn pooled(first: &FirstSeed) -> Vec<(&'static str, String)> {
+    if !first.scenario.given.contains(&"workload.subflows") {
+        return Vec::new();
     }
-    let (seed, flows) = (first.seed, &first.plan()?.flows);
+    let Some(Plan { flows, .. }) = first.plan() else { return Vec::new() };
     let several = flows.iter().filter(|flow| flow.plan.spread.is_none() && flow.plan.routes.len() > 1).count();
-    let text = format!(
-        "{several} of {} flows (seed {seed}) have several paths: their rates may stay more than 15% off the optimum under {}, where \
-         paths are long or have other flows; take the optimizer ned or ned-central",
-        flows.len(),
-        labels.join(", ")
-    );
-    (several > 0).then_some(("pooled", text))
+    let of_goal = |goal: Goal| matches!(goal, Goal::MaxMin | Goal::EqualMaxMin);
+    let is = |scheme: &SchemeChoice, cause: PooledCause| {
+        let policy = first.scenario.under(scheme).policy;
+        scheme.backend().is_ok_and(|(backend, info)| {
+            backend.name() == "packet"
+                && match cause {
+                    PooledCause::Scheme => info.goal.doubtful().pooled,
+                    PooledCause::MaxMin => of_goal(info.goal),
+                    PooledCause::Alpha => info.goal.pools_badly(policy),
+                }
+        })
+    };
+    let told = |cause: PooledCause| {
+        let labels: Vec<String> =
+            first.spec.schemes.iter().filter(|scheme| is(scheme, cause)).map(|s| quoted(&s.label)).collect();
+        let text = format!(
+            "{several} of {} flows (seed {}) have several paths: {}",
+            flows.len(),
+            first.seed,
+            cause.text(&labels.join(", "))
+        );
+        (several > 0 && !labels.is_empty()).then_some(("pooled", text))
+    };
+    [PooledCause::Scheme, PooledCause::MaxMin, PooledCause::Alpha].into_iter().filter_map(told).collect()
+}
+
+/// The reason why rates of flows over several paths are far off.
+#[derive(Clone, Copy)]
+enum PooledCause {
+    /// The scheme is, under every policy.
+    Scheme,
+    /// Links divide their capacity among subflows, and not among flows.
+    MaxMin,
+    /// The policy's alpha is above the largest one at which the scheme comes near the optimum.
+    Alpha,
+}
+
+impl PooledCause {
+    /// What follows for the schemes called `labels`, with a hint.
+    fn text(self, labels: &str) -> String {
+        match self {
+            PooledCause::Scheme => format!(
+                "their rates may stay more than 15% off the optimum under {labels}, where paths are long or have other flows; take \
+                 the optimizer ned or ned-central"
+            ),
+            PooledCause::MaxMin => format!(
+                "each subflow has an equal part of its flow's weight under {labels}, whatever the others get, so that rates may be \
+                 half off the pooled max-min ones; take the optimizer exact-central"
+            ),
+            PooledCause::Alpha => format!(
+                "at this alpha their rates may stay half off the optimum under {labels}; take numfabric, or the optimizer exact-central"
+            ),
+        }
+    }
 }
 
 /// Ratio of the base RTTs of a flow's subflows above which prices of their paths follow rates at different speeds.

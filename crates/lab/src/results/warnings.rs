@@ -131,9 +131,9 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
             unlike_nics(spec, scenario),
             one_path(spec, scenario),
             first_seed::unlike_subflows(&first_seed),
-            first_seed::pooled(&first_seed),
         ];
-        for (kind, text) in told.into_iter().flatten().chain(of_input(scenario, &first_seed)) {
+        let told = told.into_iter().flatten().chain(first_seed::pooled(&first_seed));
+        for (kind, text) in told.chain(of_input(scenario, &first_seed)) {
             note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
     }

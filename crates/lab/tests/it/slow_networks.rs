@@ -112,3 +112,59 @@ fn ways_of_a_short_link_that_may_oscillate_together_are_warned_of() {
         assert!(used[0] > 0.9 && !told.contains(&"acks"), "{params} {rate} {ways}: {used:?}, {told:?}");
     }
 }
+
+/// Kinds of the warnings about a spec with these flows and schemes.
+fn told(policy: &str, flows: &str, schemes: &str) -> Vec<&'static str> {
+    let text = format!(
+        r#"
+        network = {{kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2, host_rate = "10Gbps", spine_rate = "10Gbps", controller_rate = "10Gbps"}}
+        controller = {{at = "controller"}}
+        workload = {{kind = "steps", flows = [{flows}]}}
+        policy = {{{policy}}}
+        scheme = [{schemes}]
+        run = {{duration = "100us"}}
+    "#
+    );
+    let (_, outcome) = ran("told", &Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}")));
+    outcome.warnings.iter().map(|w| w.kind).filter(|kind| ["pooled", "weights"].contains(kind)).collect()
+}
+
+#[test]
+fn pooled_flows_under_schemes_that_do_not_pool_are_warned_of() {
+    let pooled = r#"{src = "h0", dst = "h2", subflows = 2}, {src = "h1", dst = "h3"}"#;
+    let ned = |transport: &str| format!(r#"{{optimizer = "ned", transport = "{transport}"}}"#);
+    let alpha = |alpha: u32| format!("kind = \"alpha-fair\", alpha = {alpha}");
+    for (policy, scheme, is_told) in [
+        (MAX_MIN.to_string(), r#"{name = "s-perc"}"#.to_string(), true),
+        (MAX_MIN.to_string(), r#"{name = "rcp"}"#.to_string(), true),
+        (MAX_MIN.to_string(), r#"{optimizer = "exact-central", transport = "s-perc"}"#.to_string(), false),
+        (MAX_MIN.to_string(), r#"{name = "s-perc", backend = "fluid"}"#.to_string(), false),
+        (alpha(1), ned("paced"), false),
+        (alpha(2), ned("paced"), true),
+        (alpha(2), ned("s-perc"), true),
+        (alpha(2), r#"{optimizer = "ned-central", transport = "paced"}"#.to_string(), false),
+        (alpha(5), r#"{optimizer = "ned-central", transport = "paced"}"#.to_string(), true),
+        (alpha(5), r#"{name = "numfabric"}"#.to_string(), false),
+    ] {
+        assert_eq!(told(&policy, pooled, &scheme).contains(&"pooled"), is_told, "{policy} {scheme}");
+        let alone = pooled.replace(", subflows = 2", "");
+        assert!(told(&policy, &alone, &scheme).is_empty(), "{policy} {scheme} without subflows");
+    }
+}
+
+#[test]
+fn weights_far_from_1_are_warned_of_under_schemes_of_fixed_gains() {
+    let flows = |weight: f64| format!(r#"{{src = "h0", dst = "h2", weight = {weight}}}, {{src = "h1", dst = "h3"}}"#);
+    for (scheme, weight, is_told) in [
+        ("dgd", 0.05, true),
+        ("dgd", 4.0, false),
+        ("dgd", 50.0, true),
+        ("rcp-star", 0.25, true),
+        ("rcp-star", 2.0, false),
+        ("rcp-star", 100.0, true),
+        ("numfabric", 0.05, false),
+    ] {
+        let found = told(LOG, &flows(weight), &format!(r#"{{name = "{scheme}"}}"#));
+        assert_eq!(found.contains(&"weights"), is_told, "{scheme} {weight}: {found:?}");
+    }
+}

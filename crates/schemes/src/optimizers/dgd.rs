@@ -85,7 +85,9 @@ impl Optimizer for GradientDescent {
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let interval_ns = around.ports.first().map_or(0, |port| self.interval.on(port.rtt_ns));
-        let doubts = [Doubt::of_price_interval(around, interval_ns), self.doubt_of_gain(around)];
+        let slow = "steps of prices are constant, so that rates are up to half off after tens of milliseconds";
+        let of_weights = Doubt::of_weights(around, (0.1, 30.0), slow);
+        let doubts = [Doubt::of_price_interval(around, interval_ns), self.doubt_of_gain(around), of_weights];
         doubts.into_iter().flatten().collect()
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {

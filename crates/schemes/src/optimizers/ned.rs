@@ -76,7 +76,7 @@ impl Optimizer for NedOptimizer {
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
             PRICE_INTERVAL,
         ],
-        goal: Goal::Utility(Utilities { ranks: false, ..Utilities::ALL }),
+        goal: Goal::Utility(Utilities { ranks: false, pooled_alpha: 1.0, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 500.0 },
     };
     type Wish = Rate;

@@ -65,7 +65,7 @@ impl Optimizer for NedCentral {
             RESERVE,
             FIRST,
         ],
-        goal: Goal::Utility(Utilities { bandwidth_functions: false, ..Utilities::ALL }),
+        goal: Goal::Utility(Utilities { bandwidth_functions: false, pooled_alpha: 2.0, ..Utilities::ALL }),
         settles: Settles { within: 0.05, rtts: 100.0 },
     };
     type Wish = Rate;

@@ -16,7 +16,7 @@ use super::prices::{PriceInterval, SubflowTargets};
 use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
-use subak_core::scheme::{Doubtful, FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
+use subak_core::scheme::{Around, Doubt, Doubtful, FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Minimum number of packets per update interval, unless `price_interval` is set.
@@ -98,6 +98,13 @@ impl Optimizer for FairShare {
             interval: PriceInterval::new(params, 0.5, 1e-7)?,
             floor: params.within("floor", 1e-9, 1.0)?,
         })
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let rtt_ns = around.ports.first().map_or(0, |port| port.rtt_ns);
+        let floor = "the rate of an idle link limits a flow of a small weight, and large weights get equal rates";
+        let doubts =
+            [Doubt::of_price_interval(around, self.interval.on(rtt_ns)), Doubt::of_weights(around, (0.5, 20.0), floor)];
+        doubts.into_iter().flatten().collect()
     }
     fn source(&self, flow: &FlowInfo) -> RcpStarSource {
         RcpStarSource {

@@ -51,7 +51,10 @@ pub struct Cluster<T> {
     pub(super) floor: Vec<[T; LANES]>,
     pub(super) gain: Vec<[T; LANES]>,
     ln_gain: Vec<f64>,
+    /// Demand of each flow, in the cluster's scale.
     demand: Vec<f64>,
+    /// Whether any flow has had a finite demand.
+    has_demands: bool,
     free: Vec<u32>,
     /// One past the largest slot ever used.
     top: u32,
@@ -87,6 +90,7 @@ impl<T: Real> Cluster<T> {
             gain: Vec::new(),
             ln_gain: Vec::new(),
             demand: Vec::new(),
+            has_demands: false,
             free: Vec::new(),
             top: 1,
             uneven: 0,
@@ -205,6 +209,7 @@ impl<T: Real> Cluster<T> {
         }
         self.ln_gain[s] = flow.ln_gain;
         self.demand[s] = flow.demand_bps / self.unit_bps;
+        self.has_demands |= flow.demand_bps.is_finite();
         self.weigh(slot);
         self.uneven += usize::from(self.gain[block][lane] != T::ONE);
         self.version += 1;
@@ -223,6 +228,15 @@ impl<T: Real> Cluster<T> {
         self.gain[s / LANES][s % LANES] = T::of(gain);
         // Rounded up, so that the rate at the floor does not exceed the bound.
         self.floor[s / LANES][s % LANES] = T::of(floor) * (T::ONE + T::EPSILON);
+    }
+
+    /// Lowers `rates`, by slot and in the cluster's scale, to the flows' demands.
+    pub(super) fn bound(&self, rates: &mut [T]) {
+        if self.has_demands {
+            for (rate, &demand) in rates.iter_mut().zip(&self.demand).filter(|(rate, demand)| rate.f64() > **demand) {
+                *rate = T::of(demand);
+            }
+        }
     }
 
     /// Removes a flow.
@@ -256,6 +270,7 @@ impl<T: Real> Cluster<T> {
         check_demand(demand_bps)?;
         self.known(key)?;
         self.demand[key.slot()] = demand_bps / self.unit_bps;
+        self.has_demands |= demand_bps.is_finite();
         self.weigh(key.0);
         self.version += 1;
         Ok(())

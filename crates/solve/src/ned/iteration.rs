@@ -154,6 +154,8 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
                 kernels::widest(response.divided(cluster, &ratios, out));
             }
         }
+        // Where a path has spare capacity, normalization raises rates.
+        cluster.bound(out);
     }
 
     /// Applies F-NORM a second time to normalized `rates`: a flow whose links have spare capacity gets a higher rate.
@@ -175,6 +177,7 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
                 rates[key.slot()] = T::of(rates[key.slot()].f64() / fullest);
             }
         }
+        cluster.bound(rates);
     }
 
     /// Normalized rates, bit/s, by flow number ([`FlowKey::number`](super::FlowKey::number)); 0 for unused numbers.
