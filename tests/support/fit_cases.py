@@ -57,8 +57,8 @@ def fit(folder, text, *options, name="case.p4"):
             "fit",
             str(path),
             "--json",
-            "--workers",
-            "1",
+            # A placement that is checked has no solver.
+            *(() if "--check" in options else ("--workers", "1")),
             *options,
         ],
         capture_output=True,
