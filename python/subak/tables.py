@@ -175,7 +175,11 @@ def with_index(table: pa.Table, what: str, numbered: bool = True) -> pa.Table:
     if column.null_count:
         raise InputError(None, what, "the frame has an index without a name, and some of it is missing", hint)
     counts = column.value_counts().to_pylist()
-    if twice := [entry["values"] for entry in counts if entry["counts"] > 1]:
+    twice = [entry["values"] for entry in counts if entry["counts"] > 1]
+    if twice and numbers:
+        # As after joining frames: numbers that repeat name no rows.
+        return table.drop_columns(unnamed)
+    if twice:
         said = f"the frame's index names its rows, and {twice[0]!r} is there twice"
         raise InputError(None, what, said, "drop it: frame.reset_index(drop=True)")
     return table.append_column("id", column.cast(pa.string())).drop_columns(unnamed)
