@@ -1,7 +1,7 @@
 //! Topology files of the HPCC simulator and of simulators derived from it. The first line has the numbers of nodes,
 //! switches and links, the second the switches. Each further line is a link: both ends, rate, delay and loss rate. A
-//! line makes a link in each direction. Without a loss rate it is 0, which is noted. Nodes are named by their numbers. Lines after the announced number of links
-//! are ignored, as in these simulators.
+//! line makes a link in each direction. A line without a loss rate has a rate of 0, which is noted. Nodes are named by
+//! their numbers. Lines after the announced number of links are ignored, as in these simulators.
 //!
 //! In PowerTCP's variant, the first line has the numbers of nodes, switches, racks and links.
 

@@ -158,14 +158,13 @@ pub(super) fn pooled(first: &FirstSeed) -> Vec<(&'static str, String)> {
     }
     let Some(Plan { flows, .. }) = first.plan() else { return Vec::new() };
     let several = flows.iter().filter(|flow| flow.plan.spread.is_none() && flow.plan.routes.len() > 1).count();
-    let of_goal = |goal: Goal| matches!(goal, Goal::MaxMin | Goal::EqualMaxMin);
     let is = |scheme: &SchemeChoice, cause: PooledCause| {
         let policy = first.scenario.under(scheme).policy;
         scheme.backend().is_ok_and(|(backend, info)| {
             backend.name() == "packet"
                 && match cause {
                     PooledCause::Scheme => info.goal.doubtful().pooled,
-                    PooledCause::MaxMin => of_goal(info.goal),
+                    PooledCause::MaxMin => matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin),
                     PooledCause::Alpha => info.goal.pools_badly(policy),
                 }
         })
@@ -196,7 +195,7 @@ enum PooledCause {
 }
 
 impl PooledCause {
-    /// What follows for the schemes called `labels`, with a hint.
+    /// The consequence for the schemes called `labels`, and a hint.
     fn text(self, labels: &str) -> String {
         match self {
             PooledCause::Scheme => format!(

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
 use subak_core::keys::ValueType;
-use subak_core::scheme::{Doubt, FlowShares, Goal, Info, Load, OnHosts, Param, Params, Rules, SchemeKind, Settles};
+use subak_core::scheme::{Doubt, FlowShares, Goal, Info, Load, OnHosts, Param, Params, Rules};
 use subak_core::{InputError, Network, Nic, Ns};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
@@ -399,7 +399,7 @@ impl BackendKind for Fluid {
             ("fault", losses, "a fluid loses no packets"),
         ])
     }
-    /// Of a scheme's parameters, only those that set the share of data have an effect.
+    /// A fluid reads only the parameters of a scheme that set its share of data.
     fn unread<'a>(&self, name: &str, given: &'a Map<String, Value>) -> Vec<&'a str> {
         let (false, Ok(info)) = (Fluid::is_own(name), self.take(name)) else { return Vec::new() };
         let share = |key: &str, value: Value| {
@@ -446,12 +446,6 @@ const KERNEL: &[Info] = &[Info {
     name: "bbr",
     about: "TCP BBR as the kernel has it, on a testbed alone",
     paper: "Cardwell et al., ACM Queue 2016",
-    kind: SchemeKind::Reactive,
-    lives_on_control: false,
-    goal: Goal::Own,
-    weights: false,
-    params: &[],
-    settles: Settles::NEVER,
     on_hosts: OnHosts::Kernel,
     ..Info::DEFAULT
 }];

@@ -8,7 +8,7 @@ use crate::parts::{ParallelScene, scene, seen_of};
 use boxed_dctcp::BoxedDctcp;
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::{FlowShares, Goal, Info, Params, SchemeKind, Settles};
+use subak_core::scheme::{FlowShares, Info, Params};
 use subak_core::{InputError, Network};
 use subak_schemes::Chosen;
 use subak_schemes::foreign::{Definition, Faults, Foreign, Makes};
@@ -24,18 +24,7 @@ impl<F> std::fmt::Debug for Made<F> {
 
 impl<F: Fn(Faults) -> Arc<dyn Makes> + Send + Sync> Definition for Made<F> {
     fn info(&self) -> &Info {
-        &Info {
-            name: "mine",
-            about: "a scheme of a test",
-            paper: "none",
-            kind: SchemeKind::Reactive,
-            lives_on_control: false,
-            goal: Goal::Own,
-            weights: false,
-            params: &[],
-            settles: Settles::NEVER,
-            ..Info::DEFAULT
-        }
+        &Info { name: "mine", about: "a scheme of a test", paper: "none", ..Info::DEFAULT }
     }
     fn identity(&self) -> &str {
         "mine"

@@ -56,7 +56,7 @@ struct Described {
     own: Own,
 }
 
-/// What the spec says of a job itself.
+/// Keys that a job of the spec sets itself.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Own {
     policy: bool,
