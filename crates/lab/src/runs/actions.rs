@@ -6,6 +6,7 @@
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::Planned;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use subak_core::backend::{Backend, Injected, LinkChange, Route};
 use subak_core::route::Router;
@@ -64,7 +65,7 @@ impl<'a> Actions<'a> {
                 let delay_ns = flow.delays_ns.get(k).copied().unwrap_or(0);
                 dependents.entry(before).or_default().push((f, delay_ns));
             }
-            waits_for.insert(f, (flow.needed.unwrap_or(flow.after.len() as u32), flow.earliest_ns));
+            waits_for.insert(f, (flow.needed.map_or(flow.after.len() as u32, NonZeroU32::get), flow.earliest_ns));
         }
         Actions {
             scenario,

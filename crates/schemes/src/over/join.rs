@@ -108,8 +108,8 @@ pub struct OverSource<O: Optimizer, F: Transport> {
     optimizer: O::Source,
     transport: F::Source,
     subflows: u8,
-    /// Factor of target weights: a power of two.
-    factor: f32,
+    /// Factor of target weights.
+    factor: f64,
     /// Message to the controller, if the optimizer is central.
     told: Option<Box<Announcement>>,
 }
@@ -117,7 +117,7 @@ pub struct OverSource<O: Optimizer, F: Transport> {
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
     #[inline]
     fn wish(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId) {
-        self.transport.wish(io, k, self.optimizer.wish(k).times(f64::from(self.factor)));
+        self.transport.wish(io, k, self.optimizer.wish(k).times(self.factor));
     }
 
     fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {

@@ -61,9 +61,9 @@ impl Weight {
     /// Factor of weights that are target rates, in a network whose largest line rate is `line_rate_bps`: 1 from
     /// `FULL_SCALE` on, and a power of two below, with which the weight of a line rate is at least that of
     /// `FULL_SCALE`. Soze's senders have at most their weight times alpha, and alpha is the line rate.
-    pub fn factor(line_rate_bps: f64) -> f32 {
+    pub fn factor(line_rate_bps: f64) -> f64 {
         let short = (FULL_SCALE.rate_bps() / line_rate_bps.max(1.0)).max(1.0);
-        libm::exp2(libm::ceil(libm::log2(short))) as f32
+        libm::exp2(libm::ceil(libm::log2(short)))
     }
 }
 

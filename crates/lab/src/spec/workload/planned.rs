@@ -1,5 +1,6 @@
 //! A flow as planned by a workload.
 
+use std::num::NonZeroU32;
 use subak_core::backend::{FlowPlan, NOT_YET, Route};
 use subak_core::flows::Extra;
 use subak_core::{FlowId, IdVec, Network, NodeId, Ns};
@@ -19,7 +20,7 @@ pub struct Planned {
     /// finishes.
     pub after: Vec<FlowId>,
     /// Number of flows in `after` whose ends suffice; `None`: all of them.
-    pub needed: Option<u32>,
+    pub needed: Option<NonZeroU32>,
     /// Additional delay after the end of each flow in `after`, ns, for computations in between; empty: no delays.
     pub delays_ns: Vec<Ns>,
     /// Earliest start time, ns, even if all flows in `after` have finished.

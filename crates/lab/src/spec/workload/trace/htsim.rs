@@ -2,6 +2,7 @@
 
 use super::{MOST_FLOWS, Traced, at_line, size, too_many};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroU32;
 use subak_core::document::unknown_word;
 use subak_core::quantity::quoted;
 use subak_core::{FlowId, InputError};
@@ -123,8 +124,8 @@ pub(super) fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Trac
         }
         let before = started.entry(trigger).or_default();
         flow.needed = match triggers.0.get(&trigger) {
-            Some(TriggerKind::OneShot) => Some(1),
-            Some(TriggerKind::MultiShot) => Some(*before + 1),
+            Some(TriggerKind::OneShot) => NonZeroU32::new(1),
+            Some(TriggerKind::MultiShot) => NonZeroU32::new(*before + 1),
             Some(TriggerKind::Barrier(_)) | None => None,
         };
         *before += 1;

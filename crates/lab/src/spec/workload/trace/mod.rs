@@ -25,6 +25,7 @@ use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::document::{nearest, unknown_word};
@@ -76,7 +77,7 @@ impl Workload for Trace {
         self.flows.iter().all(|flow| flow.after.is_empty())
     }
     fn waits_for_some(&self) -> bool {
-        self.flows.iter().any(|flow| flow.needed.is_some_and(|needed| needed as usize != flow.after.len()))
+        self.flows.iter().any(|flow| flow.needed.is_some_and(|needed| needed.get() as usize != flow.after.len()))
     }
     fn has_sizes(&self) -> bool {
         self.flows.iter().all(|flow| flow.size_bytes.is_some())
@@ -130,7 +131,7 @@ struct Traced {
     /// Flows that must finish before this flow starts.
     after: Vec<FlowId>,
     /// Number of flows in `after` that suffice; `None`: all.
-    needed: Option<u32>,
+    needed: Option<NonZeroU32>,
 }
 
 /// Errors of a file's rows: each error once, with the number of rows that have it.
