@@ -10,7 +10,7 @@ from typing import Any
 from pages import table
 from subak import _subak
 
-PAGES = [Path(__file__).parent / name for name in ("specs.md", "networks.md")]
+PAGES = [Path(__file__).parent / name for name in ("cases.md", "networks.md", "specs.md")]
 BLOCK = re.compile(
     r"^(<!-- keys of (\S+), by docs/keys.py -->\n).*?(?=^<!-- end of keys -->)", re.MULTILINE | re.DOTALL
 )
@@ -23,11 +23,13 @@ def written(text: str) -> str:
 
 
 def key_tables() -> dict[str, str]:
-    """A table of keys for each kind of network, each workload and each section of a spec."""
+    """A table of keys for each kind of network, each workload, each section of a spec, and the flows of a case."""
     sections = json.loads(_subak.sections())
+    of_case = json.loads(_subak.case_sections())
     found = {name: one["keys"] for name, one in sections.items() if one["keys"]}
     for one in json.loads(_subak.generators()):
         found[one["kind"]] = one["keys"]
+    found["flow"] = of_case["flow"]["keys"]
     made = {name: _keys(keys) for name, keys in found.items()}
     kinds = sections["workload"]["schema"]
     return made | {"workloads": "\n".join(_workload(one) for one in kinds)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from subak import _subak, columns, inputs, tables
 from subak.errors import InputError, InputWarning
-from subak.schemas import LINK, OF_FLOWS
+from subak.schemas import flow_keys, link_keys
 from subak.tables import Frame
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Network(_subak.Network):
 
         :param links: Dicts, or a table with a row for each: ``id`` and ``capacity`` at least.
         """
-        return cls(inputs.to_json({"links": tables.rows_of(links, "links", LINK["properties"])}), ".")
+        return cls(inputs.to_json({"links": tables.rows_of(links, "links", link_keys())}), ".")
 
     @classmethod
     @inputs.keywords
@@ -382,7 +382,7 @@ def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
     import pyarrow as pa
 
     if tables.is_frame(flows):
-        table = tables.checked(cast("Frame", flows), "flows", OF_FLOWS)
+        table = tables.checked(cast("Frame", flows), "flows", flow_keys())
         try:
             return (columns.of_table(table), None) if columns.are_plain(table) else None
         except pa.ArrowException:
@@ -396,7 +396,7 @@ def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
 
 def _listed(flows: Flows) -> Any:
     """Flows in the form of a case: a list of dicts, or a file."""
-    return dict(flows) if isinstance(flows, Mapping) and "file" in flows else tables.rows_of(flows, "flows", OF_FLOWS)
+    return dict(flows) if isinstance(flows, Mapping) and "file" in flows else tables.rows_of(flows, "flows", flow_keys())
 
 
 def _indices(name: str, given: ArrayLike) -> Any:

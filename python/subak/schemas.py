@@ -14,11 +14,6 @@ Schema = dict[str, Any]
 QUANTITY: Schema = {"type": ["number", "string"], "description": "a number in base units, or text with a unit"}
 TEXT: Schema = {"type": "string"}
 FLAG: Schema = {"type": "boolean"}
-WHOLE: Schema = {"type": "integer", "minimum": 0}
-NUMBER: Schema = {"type": "number"}
-PATH: Schema = {"type": "array", "items": TEXT, "minItems": 1}
-PATHS: Schema = {"type": "array", "items": PATH, "minItems": 1}
-POINTS: Schema = {"type": "array", "items": {"type": "array", "items": QUANTITY, "minItems": 2, "maxItems": 2}}
 ANY: Schema = {}
 
 
@@ -80,9 +75,24 @@ def _one_or_more(value: Schema) -> Schema:
 
 NIC: Schema = {"nic": _word("queue", "round-robin")}
 """Schema of the hosts' NIC scheduling, which only simulations use."""
-LINK = _table(
-    {"id": TEXT, "from": TEXT, "to": TEXT, "capacity": QUANTITY, "delay": QUANTITY, "buffer": QUANTITY}, ["capacity"]
-)
+
+
+def _of_case() -> Schema:
+    """Declarations of a case's keys: the case itself, a link, a flow and the policies."""
+    found: Schema = json.loads(_subak.case_sections())
+    return found
+
+
+def link_keys() -> Iterable[str]:
+    """Keys of a link."""
+    keys: Schema = _of_case()["link"]["schema"]["properties"]
+    return keys
+
+
+def flow_keys() -> Iterable[str]:
+    """Keys of a flow of a case."""
+    keys: Schema = _of_case()["flow"]["schema"]["properties"]
+    return keys
 
 
 def _network(more: Schema | None = None) -> Schema:
@@ -104,36 +114,22 @@ def _network(more: Schema | None = None) -> Schema:
     )
     made = _of_kinds(json.loads(_subak.generators()))["oneOf"]
     file = _table({"file": TEXT, **beside}, ["file"], "a file, and what it does not say")
-    forms = [_table({"links": _list(LINK)}, ["links"]), file, graph, *made]
-    return _either(_list(LINK), *({**form, "properties": form["properties"] | (more or {})} for form in forms))
+    link = _of_case()["link"]["schema"]
+    forms = [_table({"links": _list(link)}, ["links"]), file, graph, *made]
+    return _either(_list(link), *({**form, "properties": form["properties"] | (more or {})} for form in forms))
 
 
 def _policy() -> Schema:
-    epsilon = {"epsilon": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}
-    kinds = {"max-min": {}, "alpha-fair": {"alpha": NUMBER}, "fct": epsilon, "srpt": epsilon, "edf": epsilon}
-    return _kinds({**kinds, "bandwidth-function": {}}, {"alpha-fair": ["alpha"]})
-
-
-ROUTING = {"seed": WHOLE, "symmetric": FLAG, "metric": _word("hops", "delay"), "hash": _word("flow", "pair")}
-OF_FLOWS = {
-    "id": TEXT,
-    "path": PATH,
-    "paths": PATHS,
-    "src": TEXT,
-    "dst": TEXT,
-    "subflows": WHOLE,
-    "weight": NUMBER,
-    "demand": QUANTITY,
-    "size": QUANTITY,
-    "deadline": QUANTITY,
-    "bandwidth_function": POINTS,
-}
+    return _of_kinds(_of_case()["policy"])
 
 
 def _case() -> Schema:
-    flows = _either(_list(_table(OF_FLOWS)), _table({"file": TEXT, "unit": TEXT}, ["file"], "a table or a matrix"))
-    keys = {"schema": {"const": 1}, "network": _network(), "routing": _table(ROUTING), "flows": flows}
-    return _table({**keys, "policy": _policy()})
+    told = _of_case()
+    file = _table({"file": TEXT, "unit": TEXT}, ["file"], "a table or a matrix")
+    flows = _either(_list(told["flow"]["schema"]), file)
+    made: Schema = told["case"]["schema"]
+    made["properties"] |= {"network": _network(), "flows": flows, "policy": _policy()}
+    return made
 
 
 def steps() -> Iterable[str]:

@@ -152,7 +152,7 @@ def test_flows_with_sizes_complete_and_stand_beside_the_simulators(tmp_path: Pat
 @pytest.mark.parametrize("scheme", ["soze", "soze-virtual"])
 def test_soze_in_the_kernel_shares_by_weight(scheme: str, tmp_path: Path) -> None:
     _needs_programs()
-    own = {"p": "16ms", "k": "2ms", "m": 0.78, "alpha_gbps": 0.02, "beta_gbps": 0.00125, "filter": "2ms"}
+    own = {"p": "16ms", "k": "2ms", "m": 0.78, "alpha_rate": "20Mbps", "beta_rate": "1.25Mbps", "filter": "2ms"}
     params = {"soze": own | {"signal": "backlog", "start_weights": 4}, "soze-virtual": {"start_weights": 8}}[scheme]
     spec = _spec(scheme=[{"name": scheme, "params": params}])
     # On a machine that is busy with other tests some runs are late; one good run of four suffices.

@@ -255,7 +255,7 @@ def test_edges_of_networkx_are_warned_of(attributes: dict[str, Any], warned: str
         ("network", "rates", "1Gbps", 'did you mean "rate"?'),
         ("network", "buffer", [], "network.buffer: the list is empty"),
         ("workload", "load", 0.5, 'workload.load: unknown key "load"'),
-        ("workload", "format", "tsv", 'workload.format: unknown format "tsv"; did you mean "csv"?'),
+        ("workload", "format", "tsv", 'workload.format: unknown value "tsv"; did you mean "csv"?'),
         ("routing", "max_paths", 4, "routing.max_paths: it counts the paths of each flow"),
         ("routing", "sede", 1, 'did you mean "seed"?'),
         ("measure", "queue", "10us", 'did you mean "queues"?'),

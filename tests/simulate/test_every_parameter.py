@@ -153,7 +153,7 @@ SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
     ("numfabric", "least_weight"): ("steps", {}, 0.1),
     ("xwi-s-perc", "least_weight"): ("steps", {}, 0.1),
     ("xwi-soze", "least_weight"): ("steps", {}, 0.3),
-    ("soze", "beta_gbps"): ("steps", {"alpha_gbps": 10}, 1),
+    ("soze", "beta_rate"): ("steps", {"alpha_rate": "10Gbps"}, 1e9),
     **{(name, "tie"): ("near", {}, 0.1) for name in ("charny", "n-perc", "s-perc", "s-perc-star")},
 }
 """Parameters that act in a place and under other parameters that none of the first five places has, with a value."""

@@ -53,8 +53,8 @@ pub enum ValueType {
     Named(fn() -> Vec<&'static str>),
     /// A list of values of this type.
     List(&'static ValueType),
-    /// A list of two values of this type.
-    Pair(&'static ValueType),
+    /// A list of two values of these types.
+    Pair(&'static ValueType, &'static ValueType),
     /// A table with these keys.
     Table(&'static [Key]),
     /// A value of any of these types.
@@ -127,7 +127,10 @@ impl Key {
             (Some(value), _) => T::read(self.value_type, value).map(Some).map_err(|e| e.below(self.name)),
             (None, DefaultValue::Is(default)) => Ok(Some(self.parse_default(default))),
             (None, DefaultValue::Required) => {
-                Err(InputError::new(self.name, format!("\"{}\" is missing", self.name), format!("give {}", self.about)))
+                let words = self.value_type.words();
+                let known = if words.is_empty() { String::new() } else { format!(": one of {}", words.join(", ")) };
+                let hint = format!("give {}{known}", self.about);
+                Err(InputError::new(self.name, format!("\"{}\" is missing", self.name), hint))
             }
             (None, _) => Ok(None),
         }
@@ -168,9 +171,9 @@ impl ValueType {
             ValueType::Word(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" or "),
             ValueType::Named(_) => "name".into(),
             ValueType::List(ValueType::Table(_)) => "tables".into(),
-            ValueType::List(ValueType::Pair(_)) => "list of pairs".into(),
+            ValueType::List(ValueType::Pair(..)) => "list of pairs".into(),
             ValueType::List(one) => format!("list of {}", one.name()),
-            ValueType::Pair(_) => "pair".into(),
+            ValueType::Pair(..) => "pair".into(),
             ValueType::Table(_) => "table".into(),
             ValueType::Either(some) => all(some),
             ValueType::Other(name, _) => (*name).into(),
@@ -201,7 +204,10 @@ impl ValueType {
             ValueType::Word(words) => json!({"enum": words}),
             ValueType::Named(words) => json!({"enum": words()}),
             ValueType::List(one) => json!({"type": "array", "items": one.schema()}),
-            ValueType::Pair(one) => json!({"type": "array", "items": one.schema(), "minItems": 2, "maxItems": 2}),
+            ValueType::Pair(first, second) => {
+                let items = [first.schema(), second.schema()];
+                json!({"type": "array", "prefixItems": items, "items": false, "minItems": 2})
+            }
             ValueType::Table(keys) => table(keys),
             ValueType::Either(some) => json!({"anyOf": some.iter().map(ValueType::schema).collect::<Vec<_>>()}),
             ValueType::Other(_, schema) => schema(),
@@ -212,16 +218,76 @@ impl ValueType {
     pub fn inner(&self) -> Option<&'static [Key]> {
         match self {
             ValueType::Table(keys) => Some(keys),
-            ValueType::List(one) | ValueType::Pair(one) => one.inner(),
+            ValueType::List(one) => one.inner(),
             ValueType::Either(some) => some.iter().find_map(ValueType::inner),
             _ => None,
+        }
+    }
+
+    /// The words that a value may be; none for other types.
+    fn words(&self) -> Vec<&'static str> {
+        match self {
+            ValueType::Word(words) => words.to_vec(),
+            ValueType::Named(words) => words(),
+            ValueType::Either(some) => some.iter().flat_map(ValueType::words).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the type holds tables, or has a name of its own: values that a reader of their own parses.
+    pub fn is_nested(&self) -> bool {
+        match self {
+            ValueType::Table(_) | ValueType::Other(..) => true,
+            ValueType::List(one) => one.is_nested(),
+            ValueType::Either(some) => some.iter().any(ValueType::is_nested),
+            _ => false,
+        }
+    }
+
+    /// An error if `value` is not of this type. Tables, and types with a name of their own, are left to their readers.
+    fn check(self, value: &Value) -> Result<(), InputError> {
+        match self {
+            ValueType::Flag => flag(value).map(drop),
+            ValueType::Text | ValueType::Word(_) | ValueType::Named(_) => String::read(self, value).map(drop),
+            ValueType::Whole(..) => u64::read(self, value).map(drop),
+            ValueType::List(one) => each(value, |item| one.check(item)).map(drop),
+            ValueType::Pair(first, second) => {
+                let [a, b] = pair(value)?;
+                let places = [first.check(a).map_err(|e| e.below("[0]")), second.check(b).map_err(|e| e.below("[1]"))];
+                InputError::all(places.into_iter().filter_map(Result::err)).map_or(Ok(()), Err)
+            }
+            ValueType::Table(_) | ValueType::Other(..) => Ok(()),
+            ValueType::Either(some) => match some.iter().find(|one| one.is_shaped_as(value)) {
+                Some(one) => one.check(value),
+                None => Err(InputError::new(
+                    "",
+                    format!("{} is of another type", shown(value)),
+                    format!("give {}", self.name()),
+                )),
+            },
+            _ => f64::read(self, value).map(drop),
+        }
+    }
+
+    /// Whether `value` is of the JSON type that this type is written as.
+    fn is_shaped_as(&self, value: &Value) -> bool {
+        match self {
+            ValueType::Flag => value.is_boolean(),
+            ValueType::Text | ValueType::Word(_) | ValueType::Named(_) => value.is_string(),
+            ValueType::Whole(..) | ValueType::Number(..) | ValueType::Packets => value.is_number(),
+            ValueType::List(_) | ValueType::Pair(..) => value.is_array(),
+            ValueType::Table(_) => value.is_object(),
+            ValueType::Other(..) => true,
+            ValueType::Either(some) => some.iter().any(|one| one.is_shaped_as(value)),
+            _ => value.is_number() || value.is_string(),
         }
     }
 
     /// Nesting depth of lists; 0 for other types. In a spec, a list one level deeper contains the values of a sweep.
     pub fn depth(&self) -> usize {
         match self {
-            ValueType::List(one) | ValueType::Pair(one) => 1 + one.depth(),
+            ValueType::List(one) => 1 + one.depth(),
+            ValueType::Pair(first, second) => 1 + first.depth().max(second.depth()),
             ValueType::Either(some) => some.iter().map(ValueType::depth).max().unwrap_or(0),
             _ => 0,
         }
@@ -288,6 +354,11 @@ fn size_to(value: &Value, most: u64) -> Result<u64, InputError> {
             Err(InputError::new("", format!("{} is out of range", shown(value)), format!("give 1 to {most} bytes")))
         }
     }
+}
+
+/// The names of `keys`.
+pub fn names<const N: usize>(keys: &[Key; N]) -> [&'static str; N] {
+    keys.each_ref().map(|key| key.name)
 }
 
 /// JSON Schema of a table with these keys and no others.
@@ -364,7 +435,7 @@ impl FromValue for f64 {
             ValueType::Size => positive_bytes_from_json(value).map(|bytes| bytes as f64),
             ValueType::Bytes => bytes_from_json(value).map(|bytes| bytes as f64),
             ValueType::Time => seconds_from_json(value),
-            ValueType::Span(low, high) => span(value, low, high).map(|ns| ns as f64 * 1e-9),
+            ValueType::Span(low, high) => span(value, low, high).map(|ns| ns as f64 / 1e9),
             ValueType::SizeTo(most) => size_to(value, most).map(|bytes| bytes as f64),
             ValueType::Packets => f64::read(AMOUNT, value).map_err(|e| match value {
                 Value::String(_) => e.hinted("it counts packets: write a number without a unit, such as 65"),
@@ -407,14 +478,37 @@ impl std::fmt::Display for ParamValue {
 
 impl FromValue for String {
     fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
-        let told = text(value)?;
-        match value_type {
-            ValueType::Word(words) if !words.contains(&told) => Err(unknown_word(told, "word", words)),
-            _ => Ok(told.to_string()),
+        let (told, words) = (text(value)?, value_type.words());
+        match words.is_empty() || words.contains(&told) {
+            true => Ok(told.to_string()),
+            false => Err(unknown_word(told, "value", &words)),
         }
     }
     fn placeholder(_: ValueType) -> Self {
         String::new()
+    }
+}
+
+/// The value as written, of the declared type.
+impl FromValue for Value {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
+        value_type.check(value).map(|()| value.clone())
+    }
+    fn placeholder(_: ValueType) -> Self {
+        Value::Null
+    }
+}
+
+impl<A: FromValue, B: FromValue> FromValue for (A, B) {
+    fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
+        let ValueType::Pair(first, second) = value_type else { unreachable!("{} is no pair", value_type.name()) };
+        let [a, b] = pair(value)?;
+        let a = A::read(*first, a).map_err(|e| e.below("[0]"))?;
+        Ok((a, B::read(*second, b).map_err(|e| e.below("[1]"))?))
+    }
+    fn placeholder(value_type: ValueType) -> Self {
+        let ValueType::Pair(first, second) = value_type else { unreachable!("{} is no pair", value_type.name()) };
+        (A::placeholder(*first), B::placeholder(*second))
     }
 }
 
@@ -450,8 +544,19 @@ pub fn list(value: &Value) -> Result<&[Value], InputError> {
         .ok_or_else(|| InputError::new("", format!("{} is not a list", shown(value)), "give a list"))
 }
 
+/// The two items of a list.
+fn pair(value: &Value) -> Result<&[Value; 2], InputError> {
+    list(value)?.try_into().map_err(|_| {
+        InputError::new("", format!("{} is not a pair", shown(value)), "give a list of two values, such as [1, 16]")
+    })
+}
+
 /// Parses a whole number from `low` to `high`.
 pub fn whole(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
+    if !value.is_number() {
+        let hint = if value.is_string() { "write it without quotes" } else { "give a whole number" };
+        return Err(InputError::new("", format!("{} is not a number", shown(value)), hint));
+    }
     value.as_u64().filter(|n| (low..=high).contains(n)).ok_or_else(|| {
         InputError::new(
             "",
@@ -464,7 +569,11 @@ pub fn whole(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
 /// Parses a number above `low` (or from it, if `closed`) up to and including `high`.
 pub fn between(value: &Value, low: f64, closed: bool, high: f64) -> Result<f64, InputError> {
     let inside = |x: &f64| *x <= high && (*x > low || (closed && *x == low));
-    value.as_f64().filter(inside).ok_or_else(|| {
+    let Some(number) = value.as_f64() else {
+        let hint = if value.is_string() { "write it without quotes" } else { "give a number" };
+        return Err(InputError::new("", format!("{} is not a number", shown(value)), hint));
+    };
+    Some(number).filter(inside).ok_or_else(|| {
         let above = if closed { "from" } else { "above" };
         let top = if high.is_finite() { format!(" up to {high}") } else { String::new() };
         InputError::new("", format!("{} is out of range", shown(value)), format!("give a number {above} {low}{top}"))
@@ -472,8 +581,12 @@ pub fn between(value: &Value, low: f64, closed: bool, high: f64) -> Result<f64, 
 }
 
 /// Parses each item of a list with `read`.
-pub fn each<T>(value: &Value, mut read: impl FnMut(&Value) -> Result<T, InputError>) -> Result<Vec<T>, InputError> {
-    let items = list(value)?;
+pub fn each<T>(value: &Value, read: impl FnMut(&Value) -> Result<T, InputError>) -> Result<Vec<T>, InputError> {
+    each_of(list(value)?, read)
+}
+
+/// Converts each item with `read`.
+pub fn each_of<I, T>(items: &[I], mut read: impl FnMut(&I) -> Result<T, InputError>) -> Result<Vec<T>, InputError> {
     let mut faults = InputErrors::default();
     let mut made = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {

@@ -22,6 +22,7 @@ pub mod quantity;
 pub mod rng;
 pub mod route;
 pub mod scheme;
+pub mod section;
 pub mod sizes;
 pub mod utility;
 

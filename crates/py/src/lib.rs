@@ -33,6 +33,7 @@ mod _subak {
         answer::PyAnswer,
         converging::converge,
         experiments::{experiment, experiments},
+        generators::case_sections,
         generators::generators,
         generators::sections,
         incremental::PyIncremental,

@@ -44,11 +44,11 @@ const PRESETS: &[Preset] = &[(
         ("max_stage", ParamValue::Number(0.0)),
         ("ai", ParamValue::Number(0.0004)),
         ("min_rate", ParamValue::Number(0.01)),
-        ("acks", ParamValue::Word("first-at-nic")),
+        ("ack_priority", ParamValue::Word("first-at-nic")),
         ("pfc_reserve", ParamValue::Number(4096.0)),
         ("clock", ParamValue::Word("whole-ns")),
         ("nic_timer", ParamValue::Word("one")),
-        ("window", ParamValue::Word("payload")),
+        ("in_flight", ParamValue::Word("payload")),
     ],
 )];
 
@@ -167,7 +167,7 @@ impl Named for Hpcc {
                 ValueType::Bytes,
                 "additive step; 0: (1 - eta) / 100 of the initial window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
-            Param::choice("window", &["wire", "payload"], "bytes in flight that count against the window"),
+            Param::choice("in_flight", &["wire", "payload"], "bytes in flight that count against the window"),
             Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
@@ -192,7 +192,7 @@ impl Scheme for Hpcc {
             eta: params.within("eta", 0.01, 1.0)?,
             max_stage: params.whole("max_stage", 0.0, 1e6)? as u32,
             w_ai_bytes: params.number("w_ai"),
-            payload_counts: params.word("window") == "payload",
+            payload_counts: params.word("in_flight") == "payload",
             t_ns: params.ns("t"),
             rdma: Rdma::new(params)?,
         })

@@ -117,7 +117,7 @@ pub(crate) use params;
 
 /// Parameter `acks`: links at which ACKs have priority over data.
 pub const ACKS: Param = Param::choice(
-    "acks",
+    "ack_priority",
     &["behind-data", "first-at-nic", "first"],
     "links at which ACKs have priority over data: none, their own host's, or all",
 );
@@ -136,7 +136,7 @@ pub enum Acks {
 impl Acks {
     /// Reads the parameter `acks`.
     fn of(params: &Params) -> Acks {
-        match params.word("acks") {
+        match params.word("ack_priority") {
             "first-at-nic" => Acks::FirstAtNic,
             "first" => Acks::First,
             _ => Acks::BehindData,

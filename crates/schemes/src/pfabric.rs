@@ -78,7 +78,7 @@ impl Named for PFabric {
         weights: false,
         params: &[
             Param::number("buffer", 0.0, ValueType::Packets, "size of every queue; 0: two BDPs of the longest RTT"),
-            Param::number("window", 0.0, ValueType::Packets, "initial window; 0: the path's BDP"),
+            Param::number("initial_window", 0.0, ValueType::Packets, "initial window; 0: the path's BDP"),
             Param::number(
                 "rto",
                 0.0,
@@ -111,7 +111,7 @@ impl Scheme for PFabric {
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(PFabric {
             buffer_packets: params.whole("buffer", 0.0, 1e6)?,
-            window_packets: params.whole("window", 0.0, 1e6)?,
+            window_packets: params.whole("initial_window", 0.0, 1e6)?,
             rto_ns: params.ns("rto"),
             patience: params.whole("patience", 1.0, 1e6)? as u32,
         })

@@ -40,7 +40,7 @@ const PRESETS: &[Preset] = &[(
         ("hai_after", ParamValue::Number(6.0)),
         ("min_rate", ParamValue::Number(0.01)),
         ("stamp", ParamValue::Number(8.0)),
-        ("acks", ParamValue::Word("first-at-nic")),
+        ("ack_priority", ParamValue::Word("first-at-nic")),
         ("pfc_reserve", ParamValue::Number(4096.0)),
         ("clock", ParamValue::Word("whole-ns")),
         ("new_rate", ParamValue::Word("next-packet")),

@@ -4,6 +4,7 @@ use super::columns::{CaseColumn, FlowColumns, PathColumns};
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::flows::Why;
 use crate::formats::flows::{in_unit, no_demands};
+use crate::keys::{AMOUNT, Key, Low, ValueType, names};
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
 use crate::{Flow, Flows, IdVec, InputError, InputErrors, LinkId, Network, NodeId, Policy};
@@ -11,8 +12,37 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-const KEYS: [&str; 11] =
-    ["id", "path", "paths", "src", "dst", "subflows", "weight", "demand", "size", "deadline", "bandwidth_function"];
+const PATH: ValueType = ValueType::List(&ValueType::Text);
+
+/// Keys of a flow.
+pub(super) const FLOW: [Key; 11] = [
+    Key::open("id", ValueType::Text, "its position, from 0", "unique name"),
+    Key::open("path", PATH, "by routing", "links from source to destination, in place of `src` and `dst`"),
+    Key::open(
+        "paths",
+        ValueType::List(&PATH),
+        "by routing",
+        "several paths, as a list of lists; their rates are pooled",
+    ),
+    Key::open("src", ValueType::Text, "that of `path`", "source; a seeded hash selects among the shortest paths"),
+    Key::open("dst", ValueType::Text, "that of `path`", "destination"),
+    Key::new(
+        "subflows",
+        ValueType::Whole(1, MOST_SUBFLOWS),
+        "1",
+        "number of paths that the hash selects; their rates are pooled",
+    ),
+    Key::new("weight", ValueType::Number(Low::Above(0.0), f64::INFINITY), "1", "weight under the policy"),
+    Key::open("demand", ValueType::Rate, "no bound", "maximum rate"),
+    Key::open("size", ValueType::Size, "none", "bytes to send, for `fct` and `srpt`"),
+    Key::open("deadline", ValueType::Time, "none", "time until the deadline, for `edf`"),
+    Key::open(
+        "bandwidth_function",
+        ValueType::List(&ValueType::Pair(&AMOUNT, &ValueType::Rate)),
+        "none",
+        "`[[fair share, bit/s], ...]`: piecewise linear from `[0, 0]`, non-decreasing, constant after its last point",
+    ),
+];
 
 /// Largest number of subflows of a flow: their ids are one byte.
 const MOST_SUBFLOWS: u64 = 255;
@@ -182,7 +212,7 @@ impl<'a> FlowReader<'a> {
     fn read(&mut self, i: usize, value: &Value) -> Result<Flow, InputError> {
         let map = table(value, "a flow", "{\"id\": \"f1\", \"path\": [\"l1\"]}")?;
         let mut faults = InputErrors::default();
-        faults.keep(check_keys(map, &KEYS));
+        faults.keep(check_keys(map, &names(&FLOW)));
         let id = faults.keep(self.id(i, map));
         let paths = faults.keep(match self.network {
             Some(network) => self.paths(network, map, id.as_deref().unwrap_or_default()),

@@ -9,17 +9,18 @@ mod policy;
 
 pub use columns::{CaseColumn, FlowColumns, NO_WORD, PathColumns};
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
-pub use network::{ReadFile, network_from_text, network_from_value, routing_from_value};
-pub use policy::policy_from_value;
+pub use network::{ROUTING, ReadFile, network_from_text, network_from_value, routing, routing_from_value, symmetric};
+pub use policy::{policies_described, policy_from_value};
 
 use crate::document::{Format, check_keys, json, list, table, toml};
 use crate::flows::Extra;
 use crate::formats::flows as flow_files;
+use crate::keys::{self, Key, ValueType};
 use crate::quantity::{quoted, shown};
 use crate::route::{Metric, Routing};
 use crate::{Flows, InputError, InputErrors, Network, Policy, Utility, Why};
 use flow::FlowReader;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Callback that reads a file of flows in columns.
 pub type ReadColumns<'a> = dyn FnMut(&str) -> Result<FlowColumns, InputError> + 'a;
@@ -35,7 +36,32 @@ pub struct Case {
     pub policy: Policy,
 }
 
-const KEYS: [&str; 5] = ["schema", "network", "flows", "policy", "routing"];
+/// Keys of a case.
+const KEYS: [Key; 5] = [
+    Key::new("schema", ValueType::Whole(1, 1), "1", "version of this form"),
+    Key::open("network", ValueType::Other("network", any), "no links", "the network"),
+    Key::open("flows", ValueType::Other("flows", any), "none", "the flows: a list, or a file of them"),
+    Key::open("policy", ValueType::Other("policy", any), "max-min", "objective of the allocation"),
+    Key::open("routing", ValueType::Table(network::OF_CASE), "shortest paths", "selection of paths"),
+];
+
+fn any() -> Value {
+    Value::Object(Map::new())
+}
+
+/// JSON Schema of a case, of a link, a flow and each kind of policy, and their keys for help.
+pub fn described() -> Value {
+    let one = |keys: &[Key]| {
+        let told: Vec<Value> = keys.iter().map(Key::described).collect();
+        json!({"keys": told, "schema": keys::table(keys)})
+    };
+    json!({
+        "case": one(&KEYS),
+        "link": one(&network::LINK),
+        "flow": one(&flow::FLOW),
+        "policy": policies_described(),
+    })
+}
 
 impl Case {
     /// Parses a case. `read_file` reads the network's file, if the case names one.
@@ -204,7 +230,7 @@ impl Head {
     fn read(value: &Value, read_file: &mut ReadFile) -> Result<Head, InputError> {
         let map = table(value, "a case", "{\"network\": ..., \"flows\": [...], \"policy\": {...}}")?;
         let mut faults = InputErrors::default();
-        faults.keep(check_keys(map, &KEYS));
+        faults.keep(check_keys(map, &keys::names(&KEYS)));
         if let Some(schema) = map.get("schema").filter(|schema| schema.as_u64() != Some(1)) {
             faults.push(InputError::new(
                 "schema",

@@ -1,9 +1,11 @@
 //! Reading of a network in a case or spec, in each of its forms, and of its routing.
 
-use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
+use crate::document::{Format, check_keys, json, list, parse, table, text};
 use crate::formats::{Defaults, FILE_KEYS, gml, graphml, hpcc, kinds, node_link, refuse_kind};
+use crate::keys::{self, Key, ValueType};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
+use crate::section::Section;
 use crate::{IdVec, InputError, InputErrors, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -11,41 +13,44 @@ use std::collections::HashMap;
 /// Callback that returns the text of the file at a path. This crate does no I/O itself.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, InputError> + 'a;
 
-/// Reads the table `routing`: `seed` (0), `symmetric` (false), `metric` ("hops" or "delay"; default `metric`), `hash`
-/// ("flow" or "pair"; default "flow").
+/// Keys of `routing` that cases and specs share.
+pub const ROUTING: [Key; 3] = [
+    Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "seed of the choice among equal paths"),
+    Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "length of a path"),
+    Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "hash key that selects among shortest paths"),
+];
+
+/// Key `symmetric` of `routing`.
+pub const fn symmetric(default: &'static str) -> Key {
+    Key::new("symmetric", ValueType::Flag, default, "whether ACKs take the reverse links of the data's path")
+}
+
+/// Keys of a case's `routing`.
+pub(super) const OF_CASE: &[Key] = &[ROUTING[0], symmetric("false"), ROUTING[1], ROUTING[2]];
+
+/// The routing of a case. `metric` is the default metric.
 pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routing, InputError> {
-    let mut routing = Routing { metric, ..Routing::default() };
-    let Some(value) = value else { return Ok(routing) };
-    let map = table(value, "routing", "{\"seed\": 1, \"symmetric\": true}")?;
-    let mut faults = InputErrors::default();
-    faults.keep(check_keys(map, &["seed", "symmetric", "metric", "hash"]));
-    if let Some(seed) = map.get("seed") {
-        let what = || format!("{} is not a whole number of zero or more", shown(seed));
-        let read = seed.as_u64().ok_or_else(|| InputError::new("seed", what(), "give one, such as 1"));
-        routing.seed = faults.keep(read).unwrap_or_default();
+    let Some(value) = value else { return Ok(Routing { metric, ..Routing::default() }) };
+    let mut section = Section::of(value, OF_CASE)?;
+    let routing = routing(&mut section, metric);
+    section.end(Ok(routing))
+}
+
+/// Reads the keys `seed`, `symmetric`, `metric` and `hash`.
+pub fn routing(section: &mut Section, metric: Metric) -> Routing {
+    Routing {
+        seed: section.take("seed"),
+        symmetric: section.take("symmetric"),
+        metric: match section.given::<String>("metric").as_deref() {
+            Some("hops") => Metric::Hops,
+            Some("delay") => Metric::Delay,
+            _ => metric,
+        },
+        hash: match section.take::<String>("hash").as_str() {
+            "pair" => Hash::Pair,
+            _ => Hash::Flow,
+        },
     }
-    if let Some(flag) = map.get("symmetric") {
-        let what = || format!("{} is neither true nor false", shown(flag));
-        let read = flag.as_bool().ok_or_else(|| InputError::new("symmetric", what(), "give true or false"));
-        routing.symmetric = faults.keep(read).unwrap_or_default();
-    }
-    if let Some(word) = map.get("metric") {
-        let read = text(word, "the metric").and_then(|word| match word {
-            "hops" => Ok(Metric::Hops),
-            "delay" => Ok(Metric::Delay),
-            other => Err(unknown_word(other, "metric", &["hops", "delay"])),
-        });
-        routing.metric = faults.keep(read.map_err(|e| e.below("metric"))).unwrap_or(metric);
-    }
-    if let Some(word) = map.get("hash") {
-        let read = text(word, "the hash").and_then(|word| match word {
-            "flow" => Ok(Hash::Flow),
-            "pair" => Ok(Hash::Pair),
-            other => Err(unknown_word(other, "hash", &["flow", "pair"])),
-        });
-        routing.hash = faults.keep(read.map_err(|e| e.below("hash"))).unwrap_or(routing.hash);
-    }
-    faults.done().map(|()| routing)
 }
 
 /// The network that `value` describes, and its default routing metric. Forms: a list of links, `{"links": [...]}`, a
@@ -142,7 +147,15 @@ fn no_network(what: &str) -> InputError {
     )
 }
 
-const LINK_KEYS: [&str; 6] = ["id", "capacity", "from", "to", "delay", "buffer"];
+/// Keys of a link.
+pub(super) const LINK: [Key; 6] = [
+    Key::open("id", ValueType::Text, "FROM->TO", "name of the link; required without `from` and `to`"),
+    Key::required("capacity", ValueType::Rate, "its capacity; 0 for a failed link"),
+    Key::open("from", ValueType::Text, "none", "node at which the link begins; required where flows name their ends"),
+    Key::open("to", ValueType::Text, "none", "node at which the link ends"),
+    Key::new("delay", ValueType::Time, "0", "propagation delay"),
+    Key::open("buffer", ValueType::Size, "the simulator's", "room in the queue before the link"),
+];
 
 /// Reads a list of directed links. Places of errors are relative to the list.
 fn network_from_links(links: &[Value]) -> Result<Network, InputError> {
@@ -215,7 +228,7 @@ fn not_empty(name: &str) -> Result<&str, InputError> {
 fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link), InputError> {
     let map = table(value, "a link", "{\"id\": \"l1\", \"capacity\": \"10Gbps\"}")?;
     let mut faults = InputErrors::default();
-    faults.keep(check_keys(map, &LINK_KEYS));
+    faults.keep(check_keys(map, &keys::names(&LINK)));
     let id = map.get("id").map(|id| text(id, "a link's id").and_then(not_empty).map(str::to_string)).transpose();
     let id = faults.keep(id.map_err(|e| e.below("id")));
     let ends = names.node(map, "from").and_then(|from| Ok((from, names.node(map, "to")?)));

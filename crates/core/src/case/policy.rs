@@ -1,36 +1,67 @@
 //! Reading of a case's policy.
 
-use crate::document::{check_keys, table, text, unknown_word};
-use crate::quantity::{number_from_json, shown};
-use crate::{InputError, InputErrors, Policy};
-use serde_json::{Map, Value};
+use crate::document::table;
+use crate::keys::{self, AMOUNT, Key, Low, ValueType};
+use crate::section::Section;
+use crate::{InputError, Policy};
+use serde_json::{Value, json};
 
 const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
-/// Default of the exponent epsilon of `fct`, `srpt` and `edf`, from NUMFabric's evaluation (section 6.3).
-const EPSILON: f64 = 0.125;
 
-/// The policy that `value` describes.
-pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
-    let map = table(value, "the policy", "{\"kind\": \"max-min\"}")?;
-    let kind = map.get("kind").ok_or_else(|| {
-        InputError::new("kind", "the kind of policy is missing", format!("give one of: {}", KINDS.join(", ")))
-    })?;
-    let kind = text(kind, "the kind of policy").map_err(|e| e.below("kind"))?;
-    let plain = |policy| check_keys(map, &["kind"]).map(|()| policy);
+const KIND: Key = Key::required("kind", ValueType::Word(&KINDS), "the kind of policy");
+const ALPHA: Key =
+    Key::required("alpha", AMOUNT, "a number of zero or more; 1 is proportional fairness, larger is nearer to max-min");
+/// The default is NUMFabric's (section 6.3).
+const EPSILON: Key = Key::new(
+    "epsilon",
+    ValueType::Number(Low::Above(0.0), 1.0),
+    "0.125",
+    "exponent of the utility: below 1, smaller favors short flows more",
+);
+
+/// Keys of the policies of kind `kind`.
+pub(super) fn keys(kind: &str) -> &'static [Key] {
     match kind {
-        "max-min" => plain(Policy::MaxMin),
-        "bandwidth-function" => plain(Policy::BandwidthFunction),
-        "alpha-fair" => alpha(map).map(|alpha| Policy::AlphaFair { alpha }),
-        "fct" => epsilon(map).map(|epsilon| Policy::Fct { epsilon }),
-        "srpt" => epsilon(map).map(|epsilon| Policy::Srpt { epsilon }),
-        "edf" => epsilon(map).map(|epsilon| Policy::Edf { epsilon }),
-        other => Err(unknown_kind(other).below("kind")),
+        "alpha-fair" => &[KIND, ALPHA],
+        "fct" | "srpt" | "edf" => &[KIND, EPSILON],
+        _ => &[KIND],
     }
 }
 
-/// Error for an unknown policy. Its hint knows the names of policies in other tools and papers.
-fn unknown_kind(word: &str) -> InputError {
-    let fault = unknown_word(word, "kind of policy", &KINDS);
+/// JSON Schema of each kind of policy.
+pub fn policies_described() -> Value {
+    KINDS.iter().map(|kind| json!({"kind": kind, "schema": keys::table(&keys(kind)[1..])})).collect()
+}
+
+/// The policy that `value` describes.
+pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
+    table(value, "the policy", "{\"kind\": \"max-min\"}")?;
+    let kind: String = Section::of(value, &[KIND])?.must("kind").map_err(|fault| unknown_kind(fault, value))?;
+    let mut section = Section::of(value, keys(&kind))?;
+    section.get("kind");
+    let policy = match kind.as_str() {
+        "alpha-fair" => Policy::AlphaFair { alpha: section.take("alpha") },
+        "fct" => Policy::Fct { epsilon: epsilon(&mut section) },
+        "srpt" => Policy::Srpt { epsilon: epsilon(&mut section) },
+        "edf" => Policy::Edf { epsilon: epsilon(&mut section) },
+        "bandwidth-function" => Policy::BandwidthFunction,
+        _ => Policy::MaxMin,
+    };
+    section.end(Ok(policy))
+}
+
+/// Reads the key `epsilon`.
+fn epsilon(section: &mut Section) -> f64 {
+    let below_one = |epsilon| match epsilon < 1.0 {
+        true => Ok(epsilon),
+        false => Err(InputError::new("", "epsilon is 1", "give a number between 0 and 1")),
+    };
+    section.convert("epsilon", below_one).unwrap_or(0.5)
+}
+
+/// The error for an unknown policy, with a hint for the names of policies in other tools and papers.
+fn unknown_kind(fault: InputError, value: &Value) -> InputError {
+    let word = value.get("kind").and_then(Value::as_str).unwrap_or_default();
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
         "proportional-fair" | "proportional-fairness" | "proportional" | "log" => "kind = \"alpha-fair\", alpha = 1",
         "minimum-potential-delay" | "potential-delay" => "kind = \"alpha-fair\", alpha = 2",
@@ -41,26 +72,5 @@ fn unknown_kind(word: &str) -> InputError {
         "deadline" | "earliest-deadline-first" => "kind = \"edf\"",
         _ => return fault,
     };
-    InputError { hint: format!("did you mean {meant}? known: {}", KINDS.join(", ")), ..fault }
-}
-
-fn alpha(map: &Map<String, Value>) -> Result<f64, InputError> {
-    let mut faults = InputErrors::default();
-    faults.keep(check_keys(map, &["kind", "alpha"]));
-    let value = map.get("alpha").ok_or_else(|| {
-        InputError::new("alpha", "alpha-fair needs alpha", "give a number of zero or more; 1 is proportional fairness")
-    });
-    let alpha = faults.keep(value.and_then(|v| number_from_json(v).map_err(|e| e.below("alpha"))));
-    faults.or(alpha)
-}
-
-fn epsilon(map: &Map<String, Value>) -> Result<f64, InputError> {
-    let mut faults = InputErrors::default();
-    faults.keep(check_keys(map, &["kind", "epsilon"]));
-    let epsilon = map.get("epsilon").map_or(Ok(EPSILON), |value| match value.as_f64() {
-        Some(x) if x > 0.0 && x < 1.0 => Ok(x),
-        _ => Err(InputError::new("epsilon", format!("epsilon is {}", shown(value)), "give a number between 0 and 1")),
-    });
-    let epsilon = faults.keep(epsilon);
-    faults.or(epsilon)
+    fault.hinted(&format!("did you mean {meant}? known: {}", KINDS.join(", ")))
 }

@@ -100,8 +100,8 @@ fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, InputError> {
                 let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
                 let share = |(rate, plan): (&f64, &subak_core::backend::FlowPlan)| rate / plan.weight;
                 let least_bps = rates.iter().zip(&setup.plans).map(share).fold(f64::INFINITY, f64::min);
-                params.insert("alpha_gbps".into(), json!(100.0));
-                params.insert("beta_gbps".into(), json!(least_bps / 1e9))
+                params.insert("alpha_rate".into(), json!(100e9));
+                params.insert("beta_rate".into(), json!(least_bps))
             }
             To::Start => params.insert("start_weights".into(), json!(weights(setup))),
             To::Scale => params.insert("p".into(), json!(1.5e-9 * 1000f64.ln() * setup.rtt_ns as f64)),

@@ -12,12 +12,12 @@ pub(super) const ENTRY: ExperimentInfo =
     ExperimentInfo { name: "soze-settles", kind: ExperimentKind::Packets, settings: SETTINGS, compute };
 
 /// Parameters of `soze-virtual`.
-const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
+const PARAMS: [&str; 6] = ["headroom", "integral", "queue_weight", "empties", "start_weights", "anew"];
 /// [`PARAMS`]; `one`, `several`: number of networks with one and with several congested hops, instead of the number
 /// of runs; `published`: 1 to run the paper's parameters too; `rate`: 1 if senders of `soze` keep a rate, 0 for a
 /// window.
 const SETTINGS: &[&str] =
-    &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published", "rate"];
+    &["headroom", "integral", "queue_weight", "empties", "start_weights", "anew", "one", "several", "published", "rate"];
 
 /// Default of `soze`'s parameter `start_weights`.
 const START_WEIGHTS: f64 = 10.0;

@@ -88,7 +88,7 @@ fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(
 pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// Maximum duration and drain of any backend, ns: 100 days, up to which doubles are exact to a nanosecond.
-pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
+pub(in crate::spec) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
 
 /// A kind of backend, with its schemes.
 pub trait BackendKind: Sync {

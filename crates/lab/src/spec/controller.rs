@@ -1,12 +1,12 @@
 //! Reads the section `[controller]`: `at = "h0"` places the controller at a node of the network. A controller with
 //! links of its own needs a node of its own in `[network]`.
 
-use crate::spec::section::{Section, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use subak_core::backend::Route;
 use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
+use subak_core::section::Section;
 use subak_core::{InputError, NodeId};
 
 /// Keys of `[controller]`.
@@ -17,12 +17,11 @@ pub(super) const KEYS: &[Key] =
 pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, InputError> {
     let mut section = Section::of(value, KEYS)?;
     let nodes = topology.network().nodes();
-    let at = section.must("at", "name the node that the controller is at, such as \"h0\"", |v| {
-        let name = text(v)?;
+    let at = section.convert("at", |name: String| {
         let names = || nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>();
-        topology.network().find_node(name).ok_or_else(|| unknown_name(name, "node", &names()))
+        topology.network().find_node(&name).ok_or_else(|| unknown_name(&name, "node", &names()))
     });
-    let at = section.end(at)?;
+    let at = section.all(at)?;
     let mut router = topology.router();
     let mut ways = Vec::with_capacity(topology.hosts().len());
     for &host in topology.hosts() {

@@ -3,14 +3,13 @@
 use crate::spec::backends::MOST_NS;
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
-use crate::spec::section::{Section, each, flag};
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
 use serde_json::Value;
 use subak_core::backend::PacketSizes;
-use subak_core::document::unknown_word;
+use subak_core::keys::each;
 use subak_core::keys::{Key, Low, ValueType};
-use subak_core::quantity::ns_from_json;
+use subak_core::section::Section;
 use subak_core::{InputError, Ns};
 
 /// Largest number of samples of one kind in a trial; they are about a gigabyte of results.
@@ -143,14 +142,14 @@ pub(super) fn measure(
     let mut measure = Measure { fct: true, ..Measure::default() };
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value, MEASURE)?;
-    (measure.fct, measure.at_sender) = section.opt("fct", completion).unwrap_or((true, false));
+    (measure.fct, measure.at_sender) = section.convert("fct", completion).unwrap_or((true, false));
     measure.rates_ns = section.given("rates");
     measure.queues_ns = section.given("queues");
     measure.paces_ns = section.given("paces");
     let packets = |v: &Value| topology.map_or(Ok(None), |topology| Recorded::read(v, topology));
-    measure.packets = section.opt("packets", packets).flatten();
+    measure.packets = section.nested("packets", packets).flatten();
     measure.convergence = section
-        .opt("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })
+        .nested("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })
         .unwrap_or_default();
     if !measure.convergence.is_empty() && workload.is_some_and(|w| !w.settles()) {
         let what = "flows come and go all the time: rates cannot settle";
@@ -160,13 +159,8 @@ pub(super) fn measure(
 }
 
 /// Reads whether FCTs are measured, and whether a flow completes at its sender.
-fn completion(value: &Value) -> Result<(bool, bool), InputError> {
-    match value.as_str() {
-        None => Ok((flag(value)?, false)),
-        Some("receiver") => Ok((true, false)),
-        Some("sender") => Ok((true, true)),
-        Some(other) => Err(unknown_word(other, "end", ENDS)),
-    }
+fn completion(value: Value) -> Result<(bool, bool), InputError> {
+    Ok((value != false, value == "sender"))
 }
 
 /// Type of a sampling interval, at least 100 ns.
@@ -214,7 +208,7 @@ fn convergence(value: &Value) -> Result<Convergence, InputError> {
     let convergence = Convergence {
         within: section.take("within"),
         share: section.take("share"),
-        hold_ns: section.opt("hold", ns_from_json).unwrap_or(every_ns.saturating_mul(LOOKS_TO_HOLD)),
+        hold_ns: section.given("hold").unwrap_or(every_ns.saturating_mul(LOOKS_TO_HOLD)),
         lasting: section.take("lasting"),
         received: section.take::<String>("of") != "assigned",
         own_goal: section.take::<String>("against") == "scheme",

@@ -13,7 +13,6 @@ pub(crate) mod policy;
 mod renamed;
 pub(crate) mod scenario;
 mod schemes;
-mod section;
 pub mod sweep;
 pub mod swept;
 pub(crate) mod testbed;
@@ -25,7 +24,6 @@ use crate::spec::backends::Cost;
 use crate::spec::outside::{GivenScheme, Loader, NoLoader, Sources};
 use crate::spec::packets::Recorded;
 use crate::spec::scenario::Scenario;
-use crate::spec::section::{Section, each, text, whole};
 use crate::spec::topology::Topology;
 use crate::spec::workload::jobs::{Policies, no_callable};
 use crate::spec::workload::{Planned, path_text};
@@ -39,32 +37,16 @@ use subak_core::document::{Format, parse};
 use subak_core::formats::refuse_kind;
 use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
+use subak_core::section::Section;
 use subak_core::{FlowId, InputError, InputErrors, NodeId, Ns};
 use sweep::Axis;
-
-/// The keys of `[routing]`.
-const ROUTING: &[Key] = &[
-    Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "seed of the choice among equal paths"),
-    Key::new("symmetric", ValueType::Flag, "true", "whether ACKs take the reverse links of the data's path"),
-    Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "length of a path"),
-    Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "hash key that selects among shortest paths"),
-    Key::new(
-        "kind",
-        ValueType::Word(topology::ROUTING_KINDS),
-        "ecmp",
-        "one path a flow, or its packets or flowlets spread",
-    ),
-    Key::new("gap", ValueType::Time, "100us", "pause after which a flow may take another path (`flowlet`)"),
-    Key::new("max_paths", ValueType::Whole(1, 64), "16", "maximum number of paths of a flow (`spray`, `flowlet`)"),
-    Key::open("reroute", ValueType::Time, "never", "delay from a link's failure or recovery to rerouting"),
-];
 
 /// The keys of a spec.
 const ROOT: &[Key] = &[
     Key::new("schema", ValueType::Whole(1, 1), "1", "the version of this form"),
     Key::new("name", ValueType::Text, "run", "name of the spec"),
     Key::required("network", ValueType::Other("network", any), "the network"),
-    Key::open("routing", ValueType::Table(ROUTING), "shortest paths", "selection of paths"),
+    Key::open("routing", ValueType::Table(topology::ROUTING), "shortest paths", "selection of paths"),
     Key::required("workload", ValueType::Other("workload", workload::described), "the flows"),
     Key::open("policy", ValueType::Other("policy", any), "max-min", "objective of the allocation"),
     Key::open("measure", ValueType::Table(measure::MEASURE), "FCTs", "measurements"),
@@ -73,7 +55,11 @@ const ROOT: &[Key] = &[
     Key::open("fault", ValueType::List(&ValueType::Other("faults", fault::described)), "none", "injected faults"),
     Key::open("controller", ValueType::Table(controller::KEYS), "none", "place of the controller"),
     Key::open("testbed", ValueType::Table(scenario::TESTBED), "the spec's own rates", "scale of a run on real hosts"),
-    Key::required("scheme", ValueType::List(&ValueType::Table(schemes::SCHEME)), "the schemes"),
+    Key::required(
+        "scheme",
+        ValueType::List(&ValueType::Table(schemes::SCHEME)),
+        "the schemes, each as [[scheme]] with a name",
+    ),
 ];
 
 fn any() -> Value {
@@ -264,16 +250,16 @@ impl ValidSpec {
 
     fn of(spec: Spec, loader: &dyn Loader) -> Result<Self, InputError> {
         let mut root = Section::over(&spec.tree, ROOT);
-        root.opt("schema", |v| whole(v, 1, 1));
-        let name = root.opt("name", |v| text(v).map(str::to_string)).unwrap_or_else(|| "run".into());
+        root.take::<u64>("schema");
+        let name = root.take("name");
         let policy = root.get("policy");
         let sources = Sources { beside: &spec.beside, given: &spec.given, loader };
         let read = |value: &Value| schemes::schemes(value, policy, &sources);
-        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), read);
+        let schemes = root.nested("scheme", read).unwrap_or_default();
         // The other keys of `run` are read with each scenario.
-        let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
-        let seeds = seeds.map(|v| seeds_of(v).map_err(|e| e.below("run.seeds"))).transpose();
-        let seeds = root.keep(seeds).flatten().unwrap_or_else(|| vec![1]);
+        let run = root.get("run").filter(|run| run.is_object()).cloned().unwrap_or_else(any);
+        let seeds = Section::of(&run, scenario::RUN).and_then(|mut run| run.only("seeds", seeds_of));
+        let seeds = root.keep(seeds.map_err(|e| e.below("run"))).unwrap_or_default();
         Scenario::SECTIONS.iter().for_each(|&key| {
             root.get(key);
         });
@@ -437,11 +423,11 @@ fn in_axis(mut fault: InputError, axes: &[Axis], choice: &[usize]) -> InputError
     fault
 }
 
-/// Parses a list of seeds, or a number of seeds, which are then 1, 2, 3 and so on.
-fn seeds_of(value: &Value) -> Result<Vec<u64>, InputError> {
-    let seeds = match value {
-        Value::Array(_) => each(value, |v| whole(v, 0, i64::MAX as u64))?,
-        _ => (1..=whole(value, 1, 100_000)?).collect(),
+/// The listed seeds, or as many as the number says: 1, 2, 3 and so on.
+fn seeds_of(seeds: Value) -> Result<Vec<u64>, InputError> {
+    let seeds: Vec<u64> = match seeds {
+        Value::Array(list) => list.iter().filter_map(Value::as_u64).collect(),
+        number => (1..=number.as_u64().unwrap_or(1)).collect(),
     };
     let mut sorted = seeds.clone();
     sorted.sort_unstable();

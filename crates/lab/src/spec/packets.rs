@@ -1,12 +1,12 @@
 //! Selection of recorded packets, by `[measure] packets`.
 
-use crate::spec::section::{Section, each, text};
 use crate::spec::topology::{Topology, unknown_link, unknown_name};
 use crate::spec::workload::Planned;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use subak_core::keys::each_of;
 use subak_core::keys::{Key, ValueType};
-use subak_core::quantity::shown;
+use subak_core::section::Section;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 
 /// The keys of `[measure] packets`.
@@ -41,8 +41,8 @@ impl Recorded {
             return Ok(wanted.then_some(all));
         }
         let mut section = Section::of(value, KEYS)?;
-        let flows = section.opt("flows", |v| each(v, name_of_flow));
-        let links = section.opt("links", |v| each(v, |v| link(v, topology)));
+        let flows: Option<Vec<Value>> = section.given("flows");
+        let links = section.convert("links", |names: Vec<String>| each_of(&names, |name| link(name, topology)));
         for (key, is_empty) in [("flows", flows.as_ref().map(Vec::len)), ("links", links.as_ref().map(Vec::len))] {
             if is_empty == Some(0) {
                 section.note(InputError::new(
@@ -73,15 +73,7 @@ impl Recorded {
     }
 }
 
-fn name_of_flow(value: &Value) -> Result<Value, InputError> {
-    if value.is_u64() || value.is_string() {
-        return Ok(value.clone());
-    }
-    Err(InputError::new("", format!("{} names no flow", shown(value)), "give the number of a flow, from 0, or its id"))
-}
-
-fn link(value: &Value, topology: &Topology) -> Result<LinkId, InputError> {
-    let name = text(value)?;
+fn link(name: &str, topology: &Topology) -> Result<LinkId, InputError> {
     topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 

@@ -16,6 +16,17 @@ const KEYS: &[(&str, &str, &str)] = &[
 /// Table, key, old value, and new value.
 const VALUES: &[(&str, &str, &str, &str)] = &[("network", "nic", "turns", "round-robin")];
 
+/// Schemes, optimizers or transports, an old parameter of theirs, and its new name.
+const PARAMS: &[(&[&str], &str, &str)] = &[
+    (&["soze", "soze-virtual", "xwi-soze"], "alpha_gbps", "alpha_rate"),
+    (&["soze"], "beta_gbps", "beta_rate"),
+    (&["soze-virtual", "xwi-soze"], "queue", "queue_weight"),
+    (&["rcp"], "probe", "request_timeout"),
+    (&["pfabric"], "window", "initial_window"),
+    (&["hpcc"], "window", "in_flight"),
+    (&["hpcc", "dcqcn", "timely"], "acks", "ack_priority"),
+];
+
 /// Renames old keys and values of `tree`, and returns a note for each of them. If both names of a key are set, that
 /// is an error.
 pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, InputError> {
@@ -23,6 +34,20 @@ pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, Input
     for &(table, old, new) in KEYS {
         each(tree, table, &mut |map, place| rename_key(map, place, (old, new), &mut notes))?;
     }
+    each(tree, "scheme", &mut |scheme, place| {
+        let given = ["name", "optimizer", "transport"].map(|key| scheme.get(key).and_then(Value::as_str));
+        let parts: Vec<String> =
+            given.into_iter().flatten().flat_map(|name| name.split('/')).map(str::to_string).collect();
+        let Some(Value::Object(params)) = scheme.get_mut("params") else { return Ok(()) };
+        let has = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
+        for &(_, old, new) in PARAMS.iter().filter(|(names, ..)| has(names)) {
+            if old.ends_with("_gbps") {
+                params.get_mut(old).into_iter().for_each(as_rate);
+            }
+            rename_key(params, &format!("{place}.params"), (old, new), &mut notes)?;
+        }
+        Ok(())
+    })?;
     for &(table, key, old, new) in VALUES {
         each(tree, table, &mut |map, place| {
             let Some(value) = map.get_mut(key) else { return Ok(()) };
@@ -40,6 +65,15 @@ pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, Input
         })?;
     }
     Ok(notes)
+}
+
+/// Numbers of Gb/s, alone or in a list, as rates.
+fn as_rate(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(as_rate),
+        Value::Number(gbps) => *value = Value::from(format!("{gbps}Gbps")),
+        _ => {}
+    }
 }
 
 fn note(place: &str, old: &str, new: &str) -> String {
@@ -123,6 +157,24 @@ mod tests {
         for (note, place) in notes.iter().zip(places) {
             assert!(note.starts_with(place), "{note}");
         }
+    }
+
+    #[test]
+    fn old_parameters_of_a_scheme_become_new_ones() {
+        let (tree, notes) = renamed(json!({"scheme": [
+            {"name": "soze", "params": {"alpha_gbps": [0.1, 40], "beta_gbps": 0.01}},
+            {"optimizer": "xwi", "transport": "soze-virtual", "params": {"queue": 3, "beta": 0.5}},
+            {"name": "cubic", "params": {"queue": "fifo", "probe": false}},
+            {"name": "hpcc", "params": {"window": "payload", "acks": "all"}},
+        ]}));
+        let wanted = json!({"scheme": [
+            {"name": "soze", "params": {"alpha_rate": ["0.1Gbps", "40Gbps"], "beta_rate": "0.01Gbps"}},
+            {"optimizer": "xwi", "transport": "soze-virtual", "params": {"queue_weight": 3, "beta": 0.5}},
+            {"name": "cubic", "params": {"queue": "fifo", "probe": false}},
+            {"name": "hpcc", "params": {"in_flight": "payload", "ack_priority": "all"}},
+        ]});
+        assert_eq!(tree.to_string(), wanted.to_string());
+        assert_eq!(notes.len(), 5);
     }
 
     #[test]

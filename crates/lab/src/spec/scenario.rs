@@ -6,7 +6,6 @@ use crate::spec::choice::SchemeChoice;
 use crate::spec::controller;
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
-use crate::spec::section::{Section, each};
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
 use serde_json::{Map, Value};
@@ -15,9 +14,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use subak_core::backend::{Injected, LinkChange, PacketSizes, Route};
 use subak_core::case::policy_from_value;
-use subak_core::keys::{FromValue, Key, Low, ValueType};
-use subak_core::quantity::{ns_from_json, quoted};
+use subak_core::keys::each;
+use subak_core::keys::{Key, Low, ValueType};
+use subak_core::quantity::quoted;
 use subak_core::scheme::{Circumstances, Goal};
+use subak_core::section::Section;
 use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
 
 /// The spec at one sweep point.
@@ -102,15 +103,15 @@ impl Scenario {
         let controller =
             section("controller").zip(topology.as_ref()).map(|(c, topology)| controller::read(c, topology));
         let controller = faults.keep(controller.transpose().map_err(|e| e.below("controller"))).flatten();
-        let reroute_ns = routing.and_then(|r| r.get("reroute")).map(ns_from_json).transpose();
-        let reroute_ns = faults.keep(reroute_ns.map_err(|e| e.below("routing.reroute"))).flatten();
         let hosts = faults.keep(hosts(section("testbed")).map_err(|e| e.below("testbed"))).unwrap_or((1.0, 0));
         faults.done()?;
         let made = || {
             let (duration_ns, warmup_ns, drain_ns) = times?;
+            let topology = topology?;
             Some(Scenario {
                 axis_values: Vec::new(),
-                topology: topology?,
+                reroute_ns: topology.reroute_ns(),
+                topology,
                 workload: workload?,
                 policy: policy?,
                 measure: measure?,
@@ -121,7 +122,6 @@ impl Scenario {
                 duration_ns,
                 warmup_ns,
                 drain_ns,
-                reroute_ns,
                 controller,
                 delays_given: tree.get("network").is_some_and(gives_delays),
                 given: given(tree),
@@ -400,7 +400,7 @@ pub(super) const RUN: &[Key] = &[
     ),
     Key::new(
         "seeds",
-        ValueType::Either(&[ValueType::Whole(1, u32::MAX as u64), ValueType::List(&ValueType::Whole(0, u64::MAX))]),
+        ValueType::Either(&[ValueType::Whole(1, 100_000), ValueType::List(&ValueType::Whole(0, i64::MAX as u64))]),
         "1",
         "number of seeds, which are then 1, 2, ...; or a list of seeds",
     ),
@@ -409,8 +409,7 @@ pub(super) const RUN: &[Key] = &[
 /// Reads duration, warm-up and drain, ns.
 fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
     let mut section = Section::of(value, RUN)?;
-    let hint = "say time during which flows start, such as \"50ms\"";
-    let duration_ns = section.need("duration", hint, Ns::MAX, |v| Ns::read(ValueType::Span(1, MOST_NS), v));
+    let duration_ns = section.convert("duration", Ok).unwrap_or(Ns::MAX);
     let warmup_ns: Ns = section.take("warmup");
     if warmup_ns >= duration_ns {
         section.note(InputError::new(
@@ -447,12 +446,10 @@ pub(super) const TESTBED: &[Key] = &[
 
 /// Reads the scale factor, and the RTT of the hosts without links, ns.
 fn hosts(value: Option<&Value>) -> Result<(f64, Ns), InputError> {
-    let (scale, rtt_ns) = (1.0, 1_000_000);
-    let Some(value) = value else { return Ok((scale, rtt_ns)) };
-    let mut section = Section::of(value, TESTBED)?;
-    let given = section.given("scale");
-    let taken = section.opt("rtt", ns_from_json);
-    section.end(Ok((given.unwrap_or(scale), taken.unwrap_or(rtt_ns))))
+    let none = Value::from(Map::new());
+    let mut section = Section::of(value.unwrap_or(&none), TESTBED)?;
+    let read = (section.take("scale"), section.take("rtt"));
+    section.end(Ok(read))
 }
 
 /// The keys of `[packets]`.

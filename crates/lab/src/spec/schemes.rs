@@ -6,14 +6,15 @@ use super::outside::{Outside, OutsideKeys, Sources};
 use super::sweep::Axis;
 use super::swept::Swept;
 use super::{any, policy, sweep, swept};
-use crate::spec::section::{Section, each, text};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use subak_core::InputError;
 use subak_core::case::policy_from_value;
+use subak_core::keys::each;
 use subak_core::keys::{Key, ValueType};
-use subak_core::quantity::{quoted, seconds_from_json};
+use subak_core::quantity::quoted;
 use subak_core::scheme::Info;
+use subak_core::section::Section;
 use subak_schemes::over::Part;
 
 /// The keys of `[[scheme]]`.
@@ -69,10 +70,10 @@ fn scheme(value: &Value, of_spec: Option<&Value>, sources: &Sources) -> Result<V
         Some(outside) => Some(outside.definition().info().name.to_string()),
         None => scheme_name(&mut section),
     };
-    let asked = section.opt("backend", |v| text(v).map(str::to_string));
-    let label = section.opt("label", |v| text(v).map(str::to_string));
-    let params = section.opt("params", |v| Section::of(v, &[]).map(|_| v.as_object().cloned().unwrap_or_default()));
-    let own_policy = section.opt("policy", |v| policy_from_value(v).map(|read| (v.clone(), read)));
+    let asked: Option<String> = section.given("backend");
+    let label: Option<String> = section.given("label");
+    let params = section.nested("params", |v| Section::of(v, &[]).map(|_| v.as_object().cloned().unwrap_or_default()));
+    let own_policy = section.nested("policy", |v| policy_from_value(v).map(|read| (v.clone(), read)));
     let found = name.and_then(|name| {
         let found = backend(&name, asked.as_deref(), outside.as_ref()).map(|found| (name, found));
         section.keep(found)
@@ -145,10 +146,10 @@ fn outside(section: &mut Section, sources: &Sources) -> Result<Option<Outside>, 
     let word = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_string);
     let name = word(section.get("name"));
     let keys = OutsideKeys {
-        python: section.opt("python", |v| text(v).map(str::to_string)),
-        library: section.opt("library", |v| text(v).map(str::to_string)),
-        files: section.opt("files", |v| each(v, |v| text(v).map(str::to_string))).unwrap_or_default(),
-        hook_s: section.opt("hook_time", seconds_from_json),
+        python: section.given("python"),
+        library: section.given("library"),
+        files: section.take("files"),
+        hook_s: section.given("hook_time"),
     };
     if section.wrong() > 0 {
         return Ok(None);
@@ -177,7 +178,7 @@ fn swept_params(axis: &Axis, info: &Info) -> Vec<Swept> {
 /// Name of the scheme in a table of `[[scheme]]`: `name`, or `optimizer` and `transport`. `None` if they are invalid.
 fn scheme_name(section: &mut Section) -> Option<String> {
     let wrong = section.wrong();
-    let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
+    let mut word = |key| section.given::<String>(key);
     let words = (word("name"), word("optimizer"), word("transport"));
     if section.wrong() > wrong {
         return None;

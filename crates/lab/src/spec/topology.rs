@@ -1,13 +1,15 @@
 //! A network prepared for flows: with hosts, routing, and a reverse link for every link.
 
 use crate::files::Beside;
-use crate::spec::section::{text, whole};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use subak_core::backend::{Route, Spread};
-use subak_core::case::routing_from_value;
+use subak_core::case;
 use subak_core::document::{nearest, unknown_word};
-use subak_core::quantity::{ns_from_json, quoted, shown};
+use subak_core::keys::{Key, ValueType};
+use subak_core::quantity::{quoted, shown};
+use subak_core::route::Metric;
 use subak_core::route::{Router, Routing};
+use subak_core::section::Section;
 use subak_core::{IdVec, InputError, InputErrors, Link, LinkId, Network, Nic, NodeId, Ns};
 
 /// A network with its hosts and routing.
@@ -28,6 +30,8 @@ pub struct Topology {
 pub(crate) struct Spreading {
     pub spread: Option<Spread>,
     pub ways: usize,
+    /// Delay from a link's failure or recovery to rerouting, ns; `None`: never.
+    pub reroute_ns: Option<Ns>,
 }
 
 /// Error for an unknown link name.
@@ -62,26 +66,44 @@ fn nic(network: &Value) -> (Value, Result<Nic, InputError>) {
     (plain, found.map(|(_, nic)| *nic).ok_or_else(fault))
 }
 
-/// Reads `kind`, `gap` and `max_paths` of the section `routing`.
-fn spreading(routing: Option<&Value>) -> Result<Spreading, InputError> {
-    let get = |key: &str| routing.and_then(|r| r.get(key));
-    let kind = get("kind").map_or(Ok("ecmp"), text).map_err(|e| e.below("kind"))?;
-    let gap_ns = get("gap").map(ns_from_json).transpose().map_err(|e| e.below("gap"))?;
-    let ways = get("max_paths").map_or(Ok(16), |v| whole(v, 1, 64)).map_err(|e| e.below("max_paths"))? as usize;
-    let spread = match kind {
-        "ecmp" => None,
+/// Keys of `[routing]`.
+pub(super) const ROUTING: &[Key] = &[
+    case::ROUTING[0],
+    case::symmetric("true"),
+    case::ROUTING[1],
+    case::ROUTING[2],
+    Key::new("kind", ValueType::Word(ROUTING_KINDS), "ecmp", "one path a flow, or its packets or flowlets spread"),
+    Key::new("gap", ValueType::Time, "100us", "pause after which a flow may take another path (`flowlet`)"),
+    Key::new("max_paths", ValueType::Whole(1, 64), "16", "maximum number of paths of a flow (`spray`, `flowlet`)"),
+    Key::open("reroute", ValueType::Time, "never", "delay from a link's failure or recovery to rerouting"),
+];
+
+/// Reads the section `routing`.
+fn read_routing(value: &Value, metric: Metric) -> Result<(Routing, Spreading), InputError> {
+    let mut section = Section::of(value, ROUTING)?;
+    let routing = case::routing(&mut section, metric);
+    let spreading = spreading(&mut section);
+    section.end(spreading.map(|spreading| (routing, spreading)))
+}
+
+/// Reads `kind`, `gap`, `max_paths` and `reroute` of the section `routing`.
+fn spreading(section: &mut Section) -> Result<Spreading, InputError> {
+    let [gap_given, ways_given] = ["gap", "max_paths"].map(|key| section.get(key).is_some());
+    let (gap_ns, ways) = (section.take("gap"), section.take("max_paths"));
+    let kind: String = section.take("kind");
+    let spread = match kind.as_str() {
         "spray" => Some(Spread::Packets),
-        "flowlet" => Some(Spread::Flowlets(gap_ns.unwrap_or(100_000))),
-        other => return Err(unknown_word(other, "kind of routing", ROUTING_KINDS).below("kind")),
+        "flowlet" => Some(Spread::Flowlets(gap_ns)),
+        _ => None,
     };
-    if gap_ns.is_some() && kind != "flowlet" {
+    if gap_given && !matches!(spread, Some(Spread::Flowlets(_))) {
         return Err(InputError::new("gap", "it ends flowlets, and there are none", "take kind = \"flowlet\" for it"));
     }
-    if get("max_paths").is_some() && spread.is_none() {
+    if ways_given && spread.is_none() {
         let hint = "take kind = \"spray\" or \"flowlet\" for it";
         return Err(InputError::new("max_paths", "it counts the paths of each flow, and each takes one", hint));
     }
-    Ok(Spreading { spread, ways })
+    Ok(Spreading { spread, ways, reroute_ns: section.given("reroute") })
 }
 
 /// The kinds of routing.
@@ -101,17 +123,10 @@ impl Topology {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
             faults.push(InputError::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
-        // Rerouting and load balancing matter to runs only; the reader of routing that is shared with other inputs
-        // does not know these keys.
-        let mut plain = routing.cloned();
-        let spreading = faults.keep(spreading(routing).map_err(|e| e.below("routing"))).unwrap_or_default();
-        if let Some(Value::Object(map)) = &mut plain {
-            ["reroute", "kind", "gap", "max_paths"].iter().for_each(|key| drop(map.remove(*key)));
-        }
-        let chosen = routing_from_value(plain.as_ref(), metric).map_err(|e| e.below("routing"));
-        let mut chosen = faults.keep(chosen).unwrap_or_default();
+        let none = Value::Object(Map::new());
+        let routing = faults.keep(read_routing(routing.unwrap_or(&none), metric).map_err(|e| e.below("routing")));
+        let (chosen, spreading) = routing.unwrap_or_default();
         faults.done()?;
-        chosen.symmetric |= routing.is_none_or(|r| r.get("symmetric").is_none());
         Topology::over(described, chosen, spreading)
     }
 
@@ -144,6 +159,11 @@ impl Topology {
     /// The network; added reverse links have the last numbers.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// Delay from a link's failure or recovery to rerouting, ns; `None`: never.
+    pub fn reroute_ns(&self) -> Option<Ns> {
+        self.spreading.reroute_ns
     }
 
     /// Links that the spec describes, without added reverse links.
@@ -273,7 +293,7 @@ impl Topology {
         key: u64,
         subflows: usize,
     ) -> Result<(Vec<Route>, Option<Spread>), InputError> {
-        let Spreading { spread, ways } = self.spreading;
+        let Spreading { spread, ways, .. } = self.spreading;
         let routes = self.routes(router, src, dst, key, if spread.is_some() { ways } else { subflows })?;
         let spread = spread.filter(|_| routes.len() > 1);
         Ok((routes, spread))

@@ -138,7 +138,7 @@ fn what_is_not_there_is_refused_with_place_and_mend() {
         (r#"{flows = [16]}"#, "measure.packets.flows[0]", "flows 0 to 15"),
         (r#"{flows = ["one"]}"#, "measure.packets.flows[0]", "numbers"),
         (r#"{flows = []}"#, "measure.packets.flows", "name at least one"),
-        (r#"{flows = [1.5]}"#, "measure.packets.flows[0]", "number of a flow"),
+        (r#"{flows = [1.5]}"#, "measure.packets.flows[0]", "a whole number from 0"),
         (r#"{links = ["switch0->h0", "switch0->h99"]}"#, "measure.packets.links[1]", "did you mean"),
         (r#"{from = "2us", until = "1us"}"#, "measure.packets.until", "later"),
         (r#"{nodes = ["h0"]}"#, "measure.packets", "flows"),

@@ -364,9 +364,14 @@ fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
         ("soze", json!({"m": 0}), "params.m", "lemma 3.1"),
         ("soze", json!({"p": "3us"}), "params.p", "lemma 3.2"),
         ("soze", json!({"dt": "6us"}), "params.p", "lemma 3.2"),
-        ("soze", json!({"beta_gbps": 0.1}), "params.beta_gbps", "give alpha_gbps"),
-        ("soze", json!({"beta_gbps": 6, "alpha_gbps": 10}), "params.beta_gbps", "at most half of alpha_gbps, 5,"),
-        ("soze", json!({"beta_gbps": 1e-6, "alpha_gbps": 1e5, "p": "12us"}), "params.p", "lemma 3.2"),
+        ("soze", json!({"beta_rate": "0.1Gbps"}), "params.beta_rate", "give alpha_rate"),
+        (
+            "soze",
+            json!({"beta_rate": 6e9, "alpha_rate": 1e10}),
+            "params.beta_rate",
+            "at most half of alpha_rate, 5 Gb/s,",
+        ),
+        ("soze", json!({"beta_rate": 1e3, "alpha_rate": 1e14, "p": "12us"}), "params.p", "lemma 3.2"),
         ("soze-virtual", json!({"integral": 2}), "params.integral", "RTT later"),
         ("soze-virtual", json!({"m": 2.5}), "params.m", "lemma 3.1"),
     ];

@@ -51,7 +51,7 @@ const PRESETS: &[Preset] = &[(
         ("k_min", ParamValue::Number(160e3)),
         ("k_max", ParamValue::Number(640e3)),
         ("p_max", ParamValue::Number(0.2)),
-        ("acks", ParamValue::Word("first-at-nic")),
+        ("ack_priority", ParamValue::Word("first-at-nic")),
         ("pfc_reserve", ParamValue::Number(4096.0)),
         ("clock", ParamValue::Word("whole-ns")),
         ("new_rate", ParamValue::Word("next-packet")),

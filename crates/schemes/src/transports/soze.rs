@@ -39,10 +39,10 @@ pub(crate) const HEADER: Param = Param::number(
     "bytes of the delay in each data packet and ACK; 4 as an option of TCP",
 );
 pub(crate) const ALPHA: Param = Param::number(
-    "alpha_gbps",
+    "alpha_rate",
     0.0,
-    AMOUNT,
-    "largest rate-per-weight of the network (alpha), Gb/s; 0: its largest line rate over smallest_weight",
+    ValueType::Rate,
+    "largest rate-per-weight of the network (alpha); 0: its largest line rate over smallest_weight",
 );
 pub(crate) const SMALLEST_WEIGHT: Param =
     Param::number("smallest_weight", 1.0, AMOUNT, "alpha is the largest line rate of the network over this weight")
@@ -70,10 +70,10 @@ const PARAMS: &[Param] = &[
     Param::number("m", 0.25, AMOUNT, "exponent of an update: above 0 and below 2"),
     ALPHA,
     Param::number(
-        "beta_gbps",
+        "beta_rate",
         0.0,
-        AMOUNT,
-        "smallest rate-per-weight expected (beta), Gb/s, where alpha_gbps is given; 0: alpha over unit_flows",
+        ValueType::Rate,
+        "smallest rate-per-weight expected (beta), where alpha_rate is given; 0: alpha over unit_flows",
     ),
     SMALLEST_WEIGHT,
     Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight")
@@ -131,8 +131,8 @@ impl Transport for Soze {
 
     fn new(params: &Params) -> Result<Self, InputError> {
         let law = SozeLaw {
-            alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
-            beta_bps: params.within("beta_gbps", 0.0, 1e6)? * 1e9,
+            alpha_bps: params.within("alpha_rate", 0.0, 1e15)?,
+            beta_bps: params.within("beta_rate", 0.0, 1e15)?,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
             p_ns: params.within("p", 0.0, 1.0)? * 1e9,
@@ -219,13 +219,13 @@ fn range(law: &SozeLaw) -> Result<(), InputError> {
     let (alpha, beta) = (law.alpha_bps / 1e9, law.beta_bps / 1e9);
     match alpha > 0.0 {
         true => {
-            let what = format!("beta_gbps is {beta}, and alpha_gbps is {alpha}");
-            let hint = format!("give at most half of alpha_gbps, {}, or a larger alpha_gbps", 0.5 * alpha);
-            Err(InputError::new("params.beta_gbps", what, hint))
+            let what = format!("beta_rate is {beta} Gb/s, and alpha_rate is {alpha} Gb/s");
+            let hint = format!("give at most half of alpha_rate, {} Gb/s, or a larger alpha_rate", 0.5 * alpha);
+            Err(InputError::new("params.beta_rate", what, hint))
         }
         false => {
-            let hint = "give alpha_gbps, the largest rate-per-weight in Gb/s, or unit_flows in its place";
-            Err(InputError::new("params.beta_gbps", "beta_gbps is given and alpha_gbps is not", hint))
+            let hint = "give alpha_rate, the largest rate-per-weight, or unit_flows in its place";
+            Err(InputError::new("params.beta_rate", "beta_rate is given and alpha_rate is not", hint))
         }
     }
 }

@@ -59,7 +59,7 @@ const PARAMS: &[Param] = &[
     Param::number("headroom", 0.02, AMOUNT, "share of a link not used by data").following(Follows::Acks),
     Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest RTTs"),
     Param::number("empties", 4.0, AMOUNT, "RTTs in which a real queue falls by 63%"),
-    Param::number("queue", 2.0, AMOUNT, "weight of a real queue in the signal, next to the virtual one"),
+    Param::number("queue_weight", 2.0, AMOUNT, "weight of a real queue in the signal, next to the virtual one"),
     Param::number("k", 3e-6, ValueType::Time, "virtual delay of a link that a flow has for itself"),
     Param::number("m", 1.0, AMOUNT, "exponent of an RTT's update: above 0 and below 2"),
     ALPHA,
@@ -101,7 +101,7 @@ impl Transport for SozeVirtual {
 
     fn new(params: &Params) -> Result<Self, InputError> {
         let law = SozeLaw {
-            alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
+            alpha_bps: params.within("alpha_rate", 0.0, 1e15)?,
             beta_bps: 0.0,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
@@ -117,7 +117,7 @@ impl Transport for SozeVirtual {
             exact: true,
             arithmetic: arithmetic(params),
         };
-        let queue = params.within("queue", 0.0, 100.0)?;
+        let queue = params.within("queue_weight", 0.0, 100.0)?;
         stable(&law, queue)?;
         let set = Virtual {
             law,

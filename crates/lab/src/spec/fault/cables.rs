@@ -1,13 +1,13 @@
 //! Links of a fault: named links, links of nodes, or a fraction of links selected at random by each seed.
 
 use super::Planned;
-use crate::spec::section::{Section, each, text};
 use crate::spec::topology::{Topology, unknown_link, unknown_name};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use subak_core::backend::Injected;
+use subak_core::keys::each_of;
 use subak_core::quantity::quoted;
 use subak_core::rng::{Stream, mix};
+use subak_core::section::Section;
 use subak_core::{InputError, LinkId, NodeId, NodeKind, Ns};
 
 /// Fate of the packets queued at a link that goes down.
@@ -80,15 +80,12 @@ impl Broken {
 pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken {
     let wrong = section.wrong();
     let named = [
-        section.opt("link", |v| matching(v, topology)),
-        section.opt("links", |v| links_of(v, topology)),
-        section.opt("node", |v| around(v, topology)),
-        section.opt("nodes", |v| each(some(v)?, |v| around(v, topology)).map(|found| found.concat())),
+        section.convert("link", |name: String| matching(&name, topology)),
+        section.convert("links", |names: Vec<String>| links_of(&names, topology)),
+        section.convert("node", |name: String| around(&name, topology)),
+        section.convert("nodes", |names: Vec<String>| some(&names, |name| around(name, topology))),
     ];
-    let share = section.opt("share", |v| match v.as_f64() {
-        Some(0.0) => Err(InputError::new("", "none of them would fail", "give a number above 0, up to 1")),
-        _ => crate::spec::section::between(v, 0.0, true, 1.0),
-    });
+    let share: Option<f64> = section.given("share");
     let both: bool = section.take("both");
     if !both && (named[2].is_some() || named[3].is_some()) {
         let what = "all links of a node fail, those to it and those from it";
@@ -142,38 +139,37 @@ fn between_switches(topology: &Topology) -> Vec<LinkId> {
     links.filter(|(_, l)| is_switch(l.from) && is_switch(l.to)).map(|(id, _)| id).collect()
 }
 
-/// An error for an empty list.
-fn some(value: &Value) -> Result<&Value, InputError> {
-    match value.as_array() {
-        Some(list) if list.is_empty() => Err(InputError::new("", "the list is empty", "name at least one")),
-        _ => Ok(value),
+/// The links that `find` has for each of the names. An empty list is an error.
+fn some(names: &[String], find: impl Fn(&str) -> Result<Vec<LinkId>, InputError>) -> Result<Vec<LinkId>, InputError> {
+    if names.is_empty() {
+        return Err(InputError::new("", "the list is empty", "name at least one"));
     }
+    each_of(names, |name| find(name)).map(|found| found.concat())
 }
 
-/// Links whose names match the patterns in `value`; `*` matches any text.
-pub(super) fn links_of(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
-    each(some(value)?, |v| matching(v, topology)).map(|found| found.concat())
+/// Links whose names match the patterns; `*` matches any text.
+pub(super) fn links_of(patterns: &[String], topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
+    some(patterns, |pattern| matching(pattern, topology))
 }
 
-/// The link called `value`; without a topology, an arbitrary link.
-pub(super) fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, InputError> {
-    let name = text(value)?;
+/// The link called `name`; without a topology, an arbitrary link.
+pub(super) fn link(name: &str, topology: Option<&Topology>) -> Result<LinkId, InputError> {
     let Some(topology) = topology else { return Ok(LinkId(0)) };
     topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 
-fn matching(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
-    let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
+fn matching(name: &str, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
+    let Some(topology) = topology else { return Ok(vec![LinkId(0)]) };
     if !name.contains('*') {
-        return link(value, Some(topology)).map(|link| vec![link]);
+        return link(name, Some(topology)).map(|link| vec![link]);
     }
     let links = topology.described_links().iter_enumerated();
     found(name, "link", links.filter(|(_, l)| fits(name, &l.id)).map(|(id, _)| id).collect())
 }
 
-/// Links that start or end at the nodes whose names match the pattern `value`.
-fn around(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
-    let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
+/// Links that start or end at the nodes whose names match the pattern `name`.
+fn around(name: &str, topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
+    let Some(topology) = topology else { return Ok(vec![LinkId(0)]) };
     let nodes = topology.network().nodes();
     if !name.contains('*') && topology.network().find_node(name).is_none() {
         return Err(unknown_name(name, "node", &nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>()));

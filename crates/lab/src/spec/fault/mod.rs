@@ -5,13 +5,11 @@ mod cables;
 use cables::QueuedFate;
 pub(crate) use cables::{Breakdown, CableEvent};
 
-use crate::spec::section::{Section, between, list, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::{Value, json};
 use subak_core::backend::{Impairment, Injected, Kinds, Machine};
-use subak_core::document::unknown_word;
 use subak_core::keys::{Key, Low, SHARE, ValueType, table};
-use subak_core::quantity::{ns_from_json, rate_bps_from_json};
+use subak_core::section::Section;
 use subak_core::{InputError, Ns};
 
 const KINDS: &[&str] = &["loss", "duplicate", "delay", "down", "capacity", "restart"];
@@ -68,7 +66,7 @@ const CHANGE: &[Key] = &[
 ];
 
 const RESTART: &[Key] = &[
-    Key::open("machine", ValueType::Text, "node or link", "the machine: \"controller\""),
+    Key::open("machine", ValueType::Word(&["controller"]), "node or link", "the machine"),
     Key::open("node", ValueType::Text, "machine or link", "the machines at a node"),
     Key::open("link", ValueType::Text, "machine or node", "the machine at a link"),
     Key::required("at", ValueType::Time, "the time of the restart, such as \"5ms\""),
@@ -112,17 +110,18 @@ pub(crate) struct Planned {
 /// `topology` is `None` if the network is invalid; names are then not checked.
 pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, InputError> {
     let mut section = Section::of(value, KIND)?;
-    let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
+    let kind = match section.must::<String>("kind").map_err(|fault| unknown_kind(fault, value)) {
         Ok(kind) => kind,
         Err(fault) => return section.end(Err(fault)),
     };
+    let kind = kind.as_str();
     keys(kind).iter().for_each(|some| section.also(some));
     let known = |(known, key, begin_ns)| (Planned { known, drawn: None }, key, begin_ns);
     let (planned, key, begin_ns) = match kind {
         "loss" => known(impairment(&mut section, topology, Impairment::Lost)),
         "duplicate" => known(impairment(&mut section, topology, Impairment::Doubled)),
         "delay" => {
-            let by_ns = section.need("by", "say how much later packets arrive, such as \"20us\"", 0, ns_from_json);
+            let by_ns = section.take("by");
             known(impairment(&mut section, topology, Impairment::Late(by_ns)))
         }
         "down" => {
@@ -132,17 +131,16 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
         }
         "capacity" => {
             let broken = cables::read(&mut section, topology);
-            let hint = "give what the link has then, such as \"10Gbps\"";
-            let capacity_bps = section.need("capacity", hint, 1e9, capacity);
-            let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", 0, ns_from_json);
+            let capacity_bps = section.convert("capacity", capacity).unwrap_or(1e9);
+            let at_ns = section.take("at");
             (broken.with(CableEvent::Capacity(capacity_bps, at_ns)), "at", at_ns)
         }
         "restart" => {
             let machine = machine(&mut section, topology);
-            let at_ns = section.need("at", "give the time of the restart, such as \"5ms\"", 0, ns_from_json);
+            let at_ns = section.take("at");
             known((machine.into_iter().map(|machine| Injected::Restart { machine, at_ns }).collect(), "at", at_ns))
         }
-        other => return section.end(Err(unknown_kind(other).below("kind"))),
+        other => unreachable!("{other} is a kind of fault"),
     };
     let times = value.as_object().into_iter().flat_map(|table| table.keys()).filter_map(|key| other_time(kind, key));
     times.collect::<Vec<_>>().into_iter().for_each(|fault| section.refuse(fault));
@@ -163,9 +161,9 @@ fn other_time(kind: &str, key: &str) -> Option<InputError> {
     is_other.then(|| InputError::new(key, what, format!("its times are {}", own.join(" and "))))
 }
 
-/// Error for an unknown kind of fault, with a hint for common synonyms.
-fn unknown_kind(word: &str) -> InputError {
-    let fault = unknown_word(word, "kind of fault", KINDS);
+/// The error for an unknown kind of fault, with a hint for common synonyms.
+fn unknown_kind(fault: InputError, value: &Value) -> InputError {
+    let word = value.get("kind").and_then(Value::as_str).unwrap_or_default();
     let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
         "outage" | "fail" | "failure" | "link-failure" | "cut" | "flap" => "down",
         "drop" | "drops" | "corruption" => "loss",
@@ -174,18 +172,18 @@ fn unknown_kind(word: &str) -> InputError {
         "crash" | "reboot" | "reset" => "restart",
         _ => return fault,
     };
-    InputError { hint: format!("did you mean \"{meant}\"? known: {}", KINDS.join(", ")), ..fault }
+    fault.hinted(&format!("did you mean \"{meant}\"? known: {}", KINDS.join(", ")))
 }
 
 type Read = (Vec<Injected>, &'static str, Ns);
 
 /// Reads a fault that impairs packets of some kinds: they are lost, duplicated or delayed.
 fn impairment(section: &mut Section, topology: Option<&Topology>, impairment: Impairment) -> Read {
-    let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
-    let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
-    let links = section.opt("links", |v| cables::links_of(v, topology));
-    let from_ns = section.opt("from", ns_from_json).unwrap_or(0);
-    let until_ns = section.opt("until", ns_from_json).unwrap_or(Ns::MAX);
+    let kinds = section.convert("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
+    let probability = section.take("probability");
+    let links = section.convert("links", |names: Vec<String>| cables::links_of(&names, topology));
+    let from_ns = section.take("from");
+    let until_ns = section.given("until").unwrap_or(Ns::MAX);
     in_order(section, "until", from_ns, until_ns);
     (vec![Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
 }
@@ -195,12 +193,15 @@ const MOST_FLAPS: Ns = 10_000;
 
 /// Reads the outages of a link; also returns the start of the first one, ns.
 fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
-    let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
-    let up_ns = section.opt("up", ns_from_json);
+    let down_ns = section.take("down");
+    let up_ns = section.given("up");
     in_order(section, "up", down_ns, up_ns.unwrap_or(Ns::MAX));
-    let period_ns = section.opt("period", ns_from_json);
-    let lasts_ns = section.opt("lasts", ns_from_json);
-    let waiting = section.opt("waiting", waiting).unwrap_or(QueuedFate::Dropped);
+    let period_ns: Option<Ns> = section.given("period");
+    let lasts_ns = section.given("lasts");
+    let waiting = match section.take::<String>("waiting").as_str() {
+        "keep" => QueuedFate::Kept,
+        _ => QueuedFate::Dropped,
+    };
     let Some(period_ns) = period_ns else {
         if lasts_ns.is_some() {
             let hint = "give the period after which they fail again, or up in place of lasts";
@@ -233,14 +234,6 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, CableEvent) {
     (down_ns, CableEvent::Down(each.collect(), waiting))
 }
 
-fn waiting(value: &Value) -> Result<QueuedFate, InputError> {
-    match text(value)? {
-        "drop" => Ok(QueuedFate::Dropped),
-        "keep" => Ok(QueuedFate::Kept),
-        other => Err(unknown_word(other, "value of waiting", WAITING)),
-    }
-}
-
 fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     if from_ns >= until_ns {
         section.note(InputError::new(key, "the fault ends when it begins, or before", "give a later time"));
@@ -250,18 +243,14 @@ fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
 /// Reads which state machine restarts: `machine = "controller"`, `node = NAME` or `link = NAME`; `None` if invalid.
 fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine> {
     let wrong = section.wrong();
-    let controller = section.opt("machine", |v| match text(v)? {
-        "controller" => Ok(Machine::Controller),
-        other => Err(unknown_word(other, "machine", &["controller"])),
-    });
-    let node = section.opt("node", |v| {
-        let name = text(v)?;
+    let controller = section.given::<String>("machine").map(|_| Machine::Controller);
+    let node = section.convert("node", |name: String| {
         let Some(topology) = topology else { return Ok(Machine::Controller) };
         let nodes = topology.network().nodes();
-        let found = topology.network().find_node(name).map(Machine::Node);
-        found.ok_or_else(|| unknown_name(name, "node", &nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>()))
+        let found = topology.network().find_node(&name).map(Machine::Node);
+        found.ok_or_else(|| unknown_name(&name, "node", &nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>()))
     });
-    let hop = section.opt("link", |v| cables::link(v, topology).map(Machine::Hop));
+    let hop = section.convert("link", |name: String| cables::link(&name, topology).map(Machine::Hop));
     let mut given = [controller, node, hop].into_iter().flatten();
     let fault = match (given.next(), given.next()) {
         _ if section.wrong() > wrong => return None,
@@ -278,32 +267,21 @@ fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine
     None
 }
 
-fn capacity(value: &Value) -> Result<f64, InputError> {
-    match rate_bps_from_json(value)? {
-        rate if rate >= 1e3 => Ok(rate),
-        rate => Err(InputError::new("", format!("the capacity is {rate} bit/s"), "give at least 1 kb/s")),
+fn capacity(rate_bps: f64) -> Result<f64, InputError> {
+    match rate_bps >= 1e3 {
+        true => Ok(rate_bps),
+        false => Err(InputError::new("", format!("the capacity is {rate_bps} bit/s"), "give at least 1 kb/s")),
     }
 }
 
-fn kinds(value: &Value) -> Result<Kinds, InputError> {
-    let mut kinds = Kinds { data: false, ack: false, ctl: false };
-    if list(value)?.is_empty() {
-        return Err(InputError::new(
+fn kinds(names: Vec<String>) -> Result<Kinds, InputError> {
+    let has = |name: &str| names.iter().any(|given| given == name);
+    match names.is_empty() {
+        true => Err(InputError::new(
             "",
             "the list is empty",
             "name data, ack or ctl, or leave kinds away: then all are meant",
-        ));
+        )),
+        false => Ok(Kinds { data: has("data"), ack: has("ack"), ctl: has("ctl") }),
     }
-    for (i, name) in list(value)?.iter().enumerate() {
-        match text(name).map_err(|e| e.below(&format!("[{i}]")))? {
-            "data" => kinds.data = true,
-            "ack" => kinds.ack = true,
-            "ctl" => kinds.ctl = true,
-            other => {
-                let known = &["data", "ack", "ctl"];
-                return Err(unknown_word(other, "kind of packet", known).below(&format!("[{i}]")));
-            }
-        }
-    }
-    Ok(kinds)
 }

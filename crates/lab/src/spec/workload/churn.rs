@@ -1,12 +1,12 @@
 //! Endless flows between random hosts. At every epoch, many of the flows start or stop simultaneously.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo};
-use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::keys::{Key, Low, SHARE, ValueType};
 use subak_core::rng::Stream;
+use subak_core::section::Section;
 use subak_core::{FlowId, InputError, NodeId, Ns};
 
 const PER_HOST: ValueType = ValueType::Number(Low::Above(0.0), 1e5);

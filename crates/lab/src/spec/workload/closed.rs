@@ -8,13 +8,13 @@
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, ExpectedFlows, FlowBuilder, MOST_FLOWS, Workload, WorkloadInfo, host};
 use crate::files::Beside;
-use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::{Injected, LinkChange, PacketSizes};
 use subak_core::idle::wire_time_ns;
 use subak_core::keys::{Key, ValueType};
 use subak_core::rng::{Stream, mix};
+use subak_core::section::Section;
 use subak_core::sizes::Sizes;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns};
 

@@ -1,10 +1,10 @@
 //! Keys that most workloads share: connections and weights of transfers.
 
 use super::{Common, Planned};
-use crate::spec::section::{Section, between, list};
 use serde_json::Value;
 use subak_core::keys::{Key, Low, ValueType};
 use subak_core::rng::{Stream, mix};
+use subak_core::section::Section;
 use subak_core::{FlowId, IdVec, InputError};
 
 /// Largest number of connections of a transfer.
@@ -21,7 +21,8 @@ pub(super) const CONNECTIONS: Key = Key::new(
     "number of flows that carry the transfer, on one path",
 );
 
-const PAIR: ValueType = ValueType::Pair(&ValueType::Number(Low::Above(0.0), 1e12));
+const WEIGHT: ValueType = ValueType::Number(Low::Above(0.0), 1e12);
+const PAIR: ValueType = ValueType::Pair(&WEIGHT, &WEIGHT);
 
 const WEIGHTS: &[Key] = &[
     Key::open("uniform", PAIR, "powers", "any number between the two"),
@@ -62,7 +63,7 @@ impl Each {
         section.also(Each::keys(common));
         Each {
             connections: if common == Common::None { 1 } else { section.take("connections") },
-            weights: if common == Common::All { section.opt("weights", weights) } else { None },
+            weights: if common == Common::All { section.nested("weights", weights) } else { None },
         }
     }
 
@@ -161,24 +162,13 @@ fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
 /// Parses `{uniform = [low, high]}` or `{powers = [low, high]}`.
 fn weights(value: &Value) -> Result<Weights, InputError> {
     let mut section = Section::of(value, WEIGHTS)?;
-    let bounds = |v: &Value| {
-        let [low, high] = list(v)? else {
-            return Err(InputError::new(
-                "",
-                "the bounds are not a pair",
-                "give the least and the most, such as [1, 16]",
-            ));
-        };
-        let low = between(low, 0.0, false, 1e12).map_err(|e| e.below("[0]"))?;
-        let high = between(high, 0.0, false, 1e12).map_err(|e| e.below("[1]"))?;
-        match low <= high {
-            true => Ok((low, high)),
-            false => Err(InputError::new("", "the least is above the most", "give the smaller number first")),
-        }
+    let bounds = |(low, high): (f64, f64)| match low <= high {
+        true => Ok((low, high)),
+        false => Err(InputError::new("", "the least is above the most", "give the smaller number first")),
     };
-    let uniform = section.opt("uniform", bounds);
-    let powers = section.opt("powers", |v| {
-        let (low, high) = bounds(v)?;
+    let uniform = section.convert("uniform", bounds);
+    let powers = section.convert("powers", |pair| {
+        let (low, high) = bounds(pair)?;
         Ok((exponent(low).map_err(|e| e.below("[0]"))?, exponent(high).map_err(|e| e.below("[1]"))?))
     });
     section.finish()?;

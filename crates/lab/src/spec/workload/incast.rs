@@ -1,12 +1,12 @@
 //! Incast: many hosts send to one host.
 
 use super::{Common, ExpectedFlows, FlowBuilder, Workload, WorkloadInfo, host, sized};
-use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
+use subak_core::section::Section;
 use subak_core::{InputError, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {

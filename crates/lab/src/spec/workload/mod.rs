@@ -15,7 +15,6 @@ pub use planned::Planned;
 pub(crate) use planned::{by_start, path_text};
 
 use crate::files::Beside;
-use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
 use each::Each;
 use jobs::{Jobs, Placed};
@@ -24,10 +23,10 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes, Route};
-use subak_core::document::unknown_word;
 use subak_core::flows::Narrow;
 use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::quoted;
+use subak_core::section::Section;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
 /// Declares a module for each workload, and collects the metadata (`ENTRY`) of each.
@@ -177,15 +176,12 @@ impl Traffic {
     /// Reads the section; its files are taken from `files`.
     pub(crate) fn read(value: &Value, files: &Beside) -> Result<Self, InputError> {
         let mut section = Section::of(value, KIND)?;
-        let hint = format!("choose one of: {}", NAMES.join(", "));
-        let named = section.must("kind", &hint, |v| {
-            let name = crate::spec::section::text(v)?;
-            ALL.iter().find(|entry| entry.name == name).ok_or_else(|| unknown_word(name, "workload", NAMES))
-        });
-        let entry = match named {
-            Ok(entry) => entry,
+        let named: String = match section.must("kind") {
+            Ok(named) => named,
             Err(fault) => return section.end(Err(fault)),
         };
+        let found = ALL.iter().find(|entry| entry.name == named);
+        let entry = found.unwrap_or_else(|| unreachable!("{named} is a kind of workload"));
         section.also(entry.keys);
         let workload = match (entry.read)(&mut section, files) {
             Ok(workload) => workload,

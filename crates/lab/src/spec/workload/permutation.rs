@@ -1,12 +1,12 @@
 //! Permutation: every host sends to one host and receives from one host, and these pairs form a single cycle.
 
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sized};
-use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::keys::{Key, ValueType};
 use subak_core::rng::Stream;
+use subak_core::section::Section;
 use subak_core::{InputError, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {

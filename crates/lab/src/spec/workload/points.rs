@@ -4,12 +4,13 @@
 //! increase, probabilities do not decrease, and the last is 1.
 
 use crate::files::Beside;
-use crate::spec::section::{Section, between, list, text};
 use serde_json::Value;
 use subak_core::InputError;
 use subak_core::formats::flows::separator;
 use subak_core::keys::{Key, ValueType};
+use subak_core::keys::{between, list};
 use subak_core::quantity::{bytes_from_json, quoted};
+use subak_core::section::Section;
 
 /// Largest number of points of a distribution.
 const MOST_POINTS: usize = 1_000_000;
@@ -61,14 +62,14 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, InputError> {
 
 /// Keys of a table that names a file of sizes.
 pub(super) const FILE: &[Key] =
-    &[Key::required("file", ValueType::Text, "CSV file with the columns size_bytes and probability")];
+    &[Key::required("file", ValueType::Text, "a CSV file with the columns size_bytes and probability")];
 
 /// Reads the points from the file named by `{file = "sizes.csv"}`.
 pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, InputError> {
     let mut section = Section::of(value, FILE)?;
-    let name = section.must("file", "name a CSV file with the columns size_bytes and probability", text)?;
+    let name: String = section.must("file")?;
     section.finish()?;
-    from_csv(&files.text(name)?).map_err(|e| e.in_file(files.shown(name)))
+    from_csv(&files.text(&name)?).map_err(|e| e.in_file(files.shown(&name)))
 }
 
 /// Line of `text` in which `record` begins. The CSV reader's own line number does not count the empty lines before

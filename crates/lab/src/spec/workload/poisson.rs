@@ -3,13 +3,13 @@
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, ExpectedFlows, FlowBuilder, SUBFLOWS, Workload, WorkloadInfo, sizes};
 use crate::files::Beside;
-use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
 use subak_core::keys::{Key, Low, ValueType};
 use subak_core::rng::Stream;
+use subak_core::section::Section;
 use subak_core::sizes::Sizes;
 use subak_core::{InputError, NodeId, Ns};
 
@@ -91,7 +91,7 @@ impl Poisson {
         let sizes = sizes::read(section, files);
         let sizes = section.keep(sizes);
         let (load, subflows, one_way) = (section.take("load"), section.take("subflows"), section.take("one_way"));
-        let incasts = section.opt("incasts", Incasts::read);
+        let incasts = section.nested("incasts", Incasts::read);
         if one_way && incasts.is_some() {
             section.note(InputError::new("incasts", "incasts are between all hosts", "leave one_way or incasts away"));
         }

@@ -2,16 +2,18 @@
 
 use super::points;
 use crate::files::Beside;
-use crate::spec::section::{Section, text};
 use serde_json::Value;
 use subak_core::InputError;
-use subak_core::document::unknown_word;
-use subak_core::keys::{Key, ValueType};
-use subak_core::quantity::bytes_from_json;
+use subak_core::keys::{Key, SHARE, ValueType};
+use subak_core::section::Section;
 use subak_core::sizes::Sizes;
 
 /// Key `sizes`: the distribution of flow sizes.
-pub(super) const SIZES: Key = Key::required("sizes", ANY_SIZES, "distribution of flow sizes: see below");
+pub(super) const SIZES: Key = Key::required(
+    "sizes",
+    ANY_SIZES,
+    "the distribution of flow sizes: a name, points [[bytes, share of flows up to it], ...], or {file = \"sizes.csv\"}",
+);
 /// Key `size`: the size of every flow, under the distribution `fixed`.
 pub(super) const SIZE: Key = Key::open("size", ValueType::Size, "only with `sizes = \"fixed\"`", "size of every flow");
 /// Key `smallest`: the smallest size, under the distribution `uniform`.
@@ -23,7 +25,7 @@ pub(super) const LARGEST: Key =
 
 const ANY_SIZES: ValueType = ValueType::Either(&[
     ValueType::Named(names),
-    ValueType::List(&ValueType::Pair(&ValueType::Size)),
+    ValueType::List(&ValueType::Pair(&ValueType::Size, &SHARE)),
     ValueType::Table(points::FILE),
 ]);
 
@@ -36,22 +38,17 @@ const SHAPES: [&str; 2] = ["fixed", "uniform"];
 
 /// Reads the keys `sizes`, `size`, `smallest` and `largest` of a workload; a file of sizes is taken from `files`.
 pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, InputError> {
-    let names = names();
-    let hint = format!(
-        "name one of {}, give points [[bytes, share of flows up to it], ...], or a file of them: {{file = \"sizes.csv\"}}",
-        names.join(", ")
-    );
-    let sizes = section.must("sizes", &hint, Ok)?;
-    let points = match sizes {
-        Value::Array(_) => points::listed(sizes).map_err(|e| e.below("sizes"))?,
-        Value::Object(_) => points::of_file(sizes, files).map_err(|e| e.below("sizes"))?,
-        other => match text(other).map_err(|e| e.below("sizes"))? {
+    let sizes: Value = section.must("sizes")?;
+    let points = match &sizes {
+        Value::Array(_) => points::listed(&sizes).map_err(|e| e.below("sizes"))?,
+        Value::Object(_) => points::of_file(&sizes, files).map_err(|e| e.below("sizes"))?,
+        other => match other.as_str().unwrap_or_default() {
             "fixed" => {
-                vec![(section.need("size", "give the size of every flow, such as \"100KB\"", 1.0, size), 1.0)]
+                vec![(needed(section, "size")?, 1.0)]
             }
             "uniform" => {
-                let low = section.need("smallest", "give the smallest size, such as \"1KB\"", 1.0, size);
-                let high = section.need("largest", "give the largest size, such as \"1MB\"", 1.0, size);
+                let low = needed(section, "smallest")?;
+                let high = needed(section, "largest")?;
                 if low > high && section.is_sound() {
                     return Err(InputError::new("smallest", "it is above the largest", "give a smaller size"));
                 }
@@ -59,18 +56,22 @@ pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, Input
             }
             name => {
                 let published = Sizes::published(name);
-                return published.ok_or_else(|| unknown_word(name, "distribution of sizes", &names).below("sizes"));
+                return Ok(published.unwrap_or_else(|| unreachable!("{name} is a name of sizes")));
             }
         },
     };
     Ok(Sizes::through(points))
 }
 
-/// Reads a size of at least one byte.
-fn size(value: &Value) -> Result<f64, InputError> {
-    match bytes_from_json(value)? {
-        0 => Err(InputError::new("", "the size is 0", "give at least one byte")),
-        bytes => Ok(bytes as f64),
+/// The size in key `name`, bytes, which the distribution needs.
+fn needed(section: &mut Section, name: &'static str) -> Result<f64, InputError> {
+    let missing = || {
+        let what = format!("\"{name}\" is missing");
+        InputError::new(name, what, "give a size, such as \"100KB\"")
+    };
+    match section.get(name) {
+        None => Err(missing()),
+        Some(_) => Ok(section.given(name).unwrap_or(1.0)),
     }
 }
 
@@ -110,7 +111,7 @@ mod tests {
             (json!({"sizes": [[5, 0], [2, 1]]}), "sizes[1]"),
             (json!({"sizes": [[5, 0.5], [6, 0.2]]}), "sizes[1]"),
             (json!({"sizes": [[5, 0], [6]]}), "sizes[1]"),
-            (json!({"sizes": [[5, 0], ["6 furlongs", 1]]}), "sizes[1]"),
+            (json!({"sizes": [[5, 0], ["6 furlongs", 1]]}), "sizes[1][0]"),
         ] {
             assert_eq!(sizes(bad.clone()).unwrap_err().place, place, "{bad}");
         }

@@ -2,17 +2,19 @@
 
 use super::each::CONNECTIONS;
 use super::{Common, ExpectedFlows, FlowBuilder, Planned, SUBFLOWS, Workload, WorkloadInfo};
-use crate::spec::section::{Section, between, each};
+use crate::spec::backends::MOST_NS;
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use subak_core::backend::{FlowPlan, PacketSizes};
-use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
+use subak_core::case::bandwidth_function_from_value;
 use subak_core::flows::Extra;
-use subak_core::keys::{Key, Low, ValueType};
-use subak_core::quantity::{ns_from_json, quoted};
+use subak_core::keys::each;
+use subak_core::keys::{AMOUNT, Key, Low, ValueType};
+use subak_core::quantity::quoted;
 use subak_core::rng::Stream;
+use subak_core::section::Section;
 use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy, Utility};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
@@ -48,7 +50,7 @@ const FLOW: &[Key] = &[
     Key::new("weight", WEIGHT, "1", "weight under the policy"),
     Key::open(
         "weights",
-        ValueType::List(&ValueType::Pair(&ValueType::Time)),
+        ValueType::List(&ValueType::Pair(&ValueType::Time, &WEIGHT)),
         "none",
         "changes of the weight: pairs of a time and the weight from then on",
     ),
@@ -65,10 +67,10 @@ const FLOW: &[Key] = &[
         "no bound",
         "maximum rate; each of several connections or subflows has an equal part of it",
     ),
-    Key::open("deadline", ValueType::Time, "none", "time from the flow's start to its deadline"),
+    Key::open("deadline", ValueType::Span(1, MOST_NS), "none", "time from the flow's start to its deadline"),
     Key::open(
         "bandwidth_function",
-        ValueType::List(&ValueType::Pair(&ValueType::Rate)),
+        ValueType::Other("list of pairs", bandwidth_function),
         "none",
         "points of the bandwidth function: pairs of a fair share and the rate there",
     ),
@@ -84,7 +86,7 @@ struct Steps {
 
 impl Steps {
     fn read(section: &mut Section) -> Self {
-        let list = section.need("flows", "list the flows", Vec::new(), read);
+        let list = section.nested("flows", read).unwrap_or_default();
         let jitter_ns = section.take("jitter");
         let shortest = list.iter().filter_map(|s| s.stop_ns.map(|stop| stop.saturating_sub(s.start_ns))).min();
         if shortest.is_some_and(|shortest| jitter_ns >= shortest) {
@@ -285,12 +287,12 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
         stop_ns: section.given("stop"),
         size_bytes: section.given("size"),
         weight: section.take("weight"),
-        weights: section.opt("weights", reweighings).unwrap_or_default(),
+        weights: section.convert("weights", reweighings).unwrap_or_default(),
         after: section.given("after").unwrap_or_default(),
         connections: section.take("connections"),
         demand_bps: section.given("demand").unwrap_or(f64::INFINITY),
-        deadline_s: section.opt("deadline", deadline_from_value),
-        bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value),
+        deadline_s: section.given("deadline"),
+        bandwidth_function: section.nested("bandwidth_function", bandwidth_function_from_value),
     };
     if step.waits() && step.stop_ns.is_some() {
         section.note(InputError::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
@@ -300,10 +302,13 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
     section.end(Ok(step))
 }
 
-/// Parses `[time, weight]`, a change of a flow's weight.
-/// Changes of a flow's weight, each at another time.
-fn reweighings(value: &Value) -> Result<Vec<(Ns, f64)>, InputError> {
-    let changes: Vec<(Ns, f64)> = each(value, reweighing)?;
+/// JSON Schema of a bandwidth function.
+fn bandwidth_function() -> Value {
+    ValueType::List(&ValueType::Pair(&AMOUNT, &ValueType::Rate)).schema()
+}
+
+/// Changes of a flow's weight, pairs of a time and a weight, each at another time.
+fn reweighings(changes: Vec<(Ns, f64)>) -> Result<Vec<(Ns, f64)>, InputError> {
     let mut times: Vec<Ns> = changes.iter().map(|(at_ns, _)| *at_ns).collect();
     times.sort_unstable();
     match times.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -312,16 +317,6 @@ fn reweighings(value: &Value) -> Result<Vec<(Ns, f64)>, InputError> {
             Err(InputError::new("", what, "give one weight for each time"))
         }
         None => Ok(changes),
-    }
-}
-
-fn reweighing(value: &Value) -> Result<(Ns, f64), InputError> {
-    match value.as_array().map(Vec::as_slice) {
-        Some([at, weight]) => {
-            let at_ns = ns_from_json(at).map_err(|e| e.below("[0]"))?;
-            Ok((at_ns, between(weight, 0.0, false, 1e12).map_err(|e| e.below("[1]"))?))
-        }
-        _ => Err(InputError::new("", "a change of weight is a pair", "give a time and a weight, such as [\"1ms\", 5]")),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Reads the jobs of a spec.
 
 use super::{Described, Jobs, Own, Task, Transfer, TransferEnd, WeightSource};
-use crate::spec::section::{Section, each, text};
+use crate::spec::backends::MOST_NS;
 use crate::spec::topology::unknown_name;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use subak_core::keys::each;
 use subak_core::keys::{Key, Low, ValueType, table};
 use subak_core::quantity::{ns_from_json, quoted};
+use subak_core::section::Section;
 use subak_core::{InputError, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
 
@@ -17,7 +19,7 @@ const POLICY: Key =
     Key::open("policy", ValueType::Other("policy", policy_schema), "even", "policy that sets the weights");
 const EVERY: Key = Key::open(
     "every",
-    ValueType::Time,
+    ValueType::Span(1000, MOST_NS),
     "only when a flow ends",
     "time between two calls of the policy while flows run",
 );
@@ -26,7 +28,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::required(
         "jobs",
         ValueType::Either(&[ValueType::Word(&["tpch"]), ValueType::List(&ValueType::Table(JOB))]),
-        "list of jobs, or the name of a set: \"tpch\"",
+        "a list of jobs, or the name of a set: \"tpch\"",
     ),
     POLICY,
     EVERY,
@@ -115,14 +117,13 @@ struct Common {
 /// Reads the jobs of a spec.
 pub(super) fn jobs(section: &mut Section) -> Jobs {
     let common = Common {
-        who: section.opt("policy", who).unwrap_or(WeightSource::Known(policies::Choice::default())),
-        every_ns: section.opt("every", positive_look),
+        who: section.nested("policy", who).unwrap_or(WeightSource::Known(policies::Choice::default())),
+        every_ns: section.given("every"),
         compute: section.take("compute"),
         spacing_ns: section.take("spacing"),
         size_bytes: section.given("size"),
         width: section.take("width"),
     };
-    let hint = "list the jobs, or name a set of jobs: \"tpch\"";
     let read = |v: &Value| match v {
         Value::String(name) => builtin(name).and_then(|v| list(&v, &common)),
         list_of => list(list_of, &common),
@@ -130,7 +131,7 @@ pub(super) fn jobs(section: &mut Section) -> Jobs {
     let background = section.take("background");
     let keys = ["width", "compute", "spacing", "policy", "every"];
     let given = keys.into_iter().filter(|&key| section.get(key).is_some()).collect();
-    Jobs { jobs: section.need("jobs", hint, Vec::new(), read), background, given }
+    Jobs { jobs: section.nested("jobs", read).unwrap_or_default(), background, given }
 }
 
 /// The published set of jobs called `name`.
@@ -167,28 +168,21 @@ fn list(value: &Value, common: &Common) -> Result<Vec<Described>, InputError> {
 fn who(value: &Value) -> Result<WeightSource, InputError> {
     match value.get("callable") {
         None => policies::read(value).map(WeightSource::Known),
-        Some(name) => {
+        Some(_) => {
             let mut section = Section::of(value, CALLABLE)?;
-            let name = section.opt("callable", |_| text(name).map(str::to_string));
+            let name = section.given("callable");
             section.all(name.map(WeightSource::Callable))
         }
     }
 }
 
-fn positive_look(value: &Value) -> Result<Ns, InputError> {
-    match ns_from_json(value)? {
-        ns if ns >= 1000 => Ok(ns),
-        ns => Err(InputError::new("", format!("looks are {ns} ns apart"), "give at least 1us")),
-    }
-}
-
 fn described(value: &Value, common: &Common, number: u64) -> Result<Described, InputError> {
     let mut section = Section::of(value, JOB)?;
-    let id = section.opt("id", name).unwrap_or_else(|| format!("job{number}"));
+    let id = section.convert("id", name).unwrap_or_else(|| format!("job{number}"));
     let start_ns: Ns = section.take("start");
-    let who = section.opt("policy", who).unwrap_or_else(|| common.who.clone());
+    let who = section.nested("policy", who).unwrap_or_else(|| common.who.clone());
     let budget = section.given("budget");
-    let every_ns = section.opt("every", positive_look).or(common.every_ns);
+    let every_ns = section.given("every").or(common.every_ns);
     let pieces = pieces(&mut section, common.compute);
     let pieces = section.keep(pieces);
     let takes_time = |task: &Value| task.get("time").is_some_and(|time| ns_from_json(time) != Ok(0));
@@ -207,13 +201,13 @@ fn described(value: &Value, common: &Common, number: u64) -> Result<Described, I
 }
 
 /// Reads a name: not empty and without "/", since flows are named `job/flow`.
-fn name(value: &Value) -> Result<String, InputError> {
-    match text(value)? {
+fn name(name: String) -> Result<String, InputError> {
+    match name.as_str() {
         "" => Err(InputError::new("", "the name is empty", "give it a letter or more")),
-        name if name.contains('/') => {
-            Err(InputError::new("", format!("{} has a slash", quoted(name)), "leave slashes out of names"))
+        given if given.contains('/') => {
+            Err(InputError::new("", format!("{} has a slash", quoted(given)), "leave slashes out of names"))
         }
-        name => Ok(name.to_string()),
+        _ => Ok(name),
     }
 }
 
@@ -230,7 +224,7 @@ struct Raw {
 fn raw_flow(value: &Value) -> Result<Raw, InputError> {
     let mut section = Section::of(value, FLOW)?;
     let raw = Raw {
-        id: section.need("id", "give a name of its own", String::new(), name),
+        id: section.convert("id", name).unwrap_or_default(),
         ends: ["src", "dst"].map(|key| section.take(key)),
         size_bytes: section.take("size"),
         time_ns: section.take("start"),
@@ -246,7 +240,7 @@ fn raw_flow(value: &Value) -> Result<Raw, InputError> {
 fn raw_task(value: &Value) -> Result<Raw, InputError> {
     let mut section = Section::of(value, TASK)?;
     let raw = Raw {
-        id: section.need("id", "give a name of its own", String::new(), name),
+        id: section.convert("id", name).unwrap_or_default(),
         ends: Default::default(),
         size_bytes: 0,
         time_ns: section.take("time"),
@@ -258,8 +252,8 @@ fn raw_task(value: &Value) -> Result<Raw, InputError> {
 
 /// Reads the keys `flows` and `tasks` and resolves names.
 fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Task>), InputError> {
-    let flows = section.need("flows", "list the job's flows", Vec::new(), |v| each(v, raw_flow));
-    let tasks = section.opt("tasks", |v| each(v, raw_task)).unwrap_or_default();
+    let flows = section.nested("flows", |v| each(v, raw_flow)).unwrap_or_default();
+    let tasks = section.nested("tasks", |v| each(v, raw_task)).unwrap_or_default();
     if !section.is_sound() {
         return Ok((Vec::new(), Vec::new()));
     }

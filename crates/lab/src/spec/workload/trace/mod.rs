@@ -21,24 +21,24 @@ use self::htsim::{from_htsim, htsim_nodes};
 use self::parquet::from_parquet;
 use super::{Common, ExpectedFlows, FlowBuilder, Planned, Workload, WorkloadInfo, host};
 use crate::files::Beside;
-use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::document::{nearest, unknown_word};
+use subak_core::document::nearest;
 use subak_core::formats::flows::separator;
 use subak_core::keys::{Key, ValueType};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
+use subak_core::section::Section;
 use subak_core::{FlowId, IdVec, InputError, InputErrors, NodeId, Ns};
 
 pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     name: "trace",
     about: "flows read from a file: see below",
     keys: &[
-        Key::required("file", ValueType::Text, "file of flows beside the spec, such as \"flows.csv\""),
+        Key::required("file", ValueType::Text, "a file of flows beside the spec, such as \"flows.csv\""),
         Key::open("format", ValueType::Word(FORMATS), "by the file's name", "format of the file"),
         Key::open("origin", ValueType::Time, "0; 2 s with `hpcc`", "time in the file at which the run starts"),
     ],
@@ -184,16 +184,17 @@ fn cause(what: &str) -> String {
 
 /// Reads the keys `file`, `format` and `origin`, and the flows of the file.
 fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
-    let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
+    let name: String = section.must("file")?;
+    let name = name.as_str();
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
         Some("csv") => Some("csv"),
         Some("parquet") => Some("parquet"),
         Some("cm") => Some("htsim"),
         _ => None,
     };
-    let format = match section.opt("format", text).or(by_name) {
-        Some(format) if FORMATS.contains(&format) => format,
-        Some(other) => return Err(unknown_word(other, "format", FORMATS).below("format")),
+    let given: Option<String> = section.given("format");
+    let format = match given.as_deref().or(by_name) {
+        Some(format) => format,
         None => {
             let what = format!("what {} holds does not follow from its name", quoted(name));
             return Err(InputError::new("format", what, format!("give one of: {}", FORMATS.join(", "))));

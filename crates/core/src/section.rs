@@ -1,16 +1,15 @@
-//! Reads the tables of a spec by their declared keys. Unknown keys are errors. An invalid key is recorded and the
+//! Reads the tables of a case or a spec by their declared keys. Unknown keys are errors. An invalid key is recorded and the
 //! others are still read, so that all errors are reported at once.
 
+use crate::document::unknown_key;
+use crate::keys::{FromValue, Key};
+use crate::quantity::shown;
+use crate::{InputError, InputErrors};
 use serde_json::{Map, Value};
-use subak_core::document::unknown_key;
-use subak_core::keys::Key;
-use subak_core::quantity::shown;
-use subak_core::{InputError, InputErrors};
 
-pub(crate) use subak_core::keys::{FromValue, between, each, flag, list, text, whole};
-
-/// Reader of one table of a spec. Places in errors are relative to the table.
-pub(crate) struct Section<'a> {
+/// Reader of one table. Places in errors are relative to the table.
+#[derive(Debug)]
+pub struct Section<'a> {
     map: &'a Map<String, Value>,
     keys: Vec<&'static Key>,
     /// Keys read so far; at the end, all others are unknown.
@@ -59,8 +58,9 @@ impl<'a> Section<'a> {
 
     /// Reads the value of key `name`, if the key is set and valid.
     pub fn given<T: FromValue>(&mut self, name: &'static str) -> Option<T> {
-        let holds = self.declared(name).value_type;
-        self.opt(name, |value| T::read(holds, value))
+        let value_type = self.declared(name).value_type;
+        let value = self.get(name)?;
+        self.faults.keep(T::read(value_type, value).map_err(|e| e.below(name)))
     }
 
     /// The unparsed value of `key`, if the key is set.
@@ -72,41 +72,52 @@ impl<'a> Section<'a> {
         self.map.get(key)
     }
 
-    /// The value of `key` as parsed by `read`, if the key is set and valid.
-    pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, InputError>) -> Option<T> {
-        let value = self.get(key)?;
-        self.faults.keep(read(value).map_err(|e| e.below(key)))
+    /// Reads the value of key `name`, or its default, and converts it. `None` if the value is missing or invalid.
+    pub fn convert<T: FromValue, U>(
+        &mut self,
+        name: &'static str,
+        convert: impl FnOnce(T) -> Result<U, InputError>,
+    ) -> Option<U> {
+        self.known.push(name);
+        let value = self.faults.keep(self.declared(name).of(self.map)).flatten()?;
+        self.faults.keep(convert(value).map_err(|e| e.below(name)))
     }
 
-    /// The value of the required `key`. `hint` completes the error for a missing key. If the value is missing or
-    /// invalid, `placeholder` is returned, so that the rest of the table can be read, and [`Section::end`] returns the
-    /// error.
-    pub fn need<T>(
+    /// Like [`Section::convert`], for a table of which only key `name` is read here.
+    pub fn only<T: FromValue, U>(
         &mut self,
-        key: &'static str,
-        hint: &str,
-        placeholder: T,
+        name: &'static str,
+        convert: impl FnOnce(T) -> Result<U, InputError>,
+    ) -> Result<U, InputError> {
+        let key = self.declared(name);
+        let value = key.of(self.map)?.unwrap_or_else(|| T::placeholder(key.value_type));
+        convert(value).map_err(|e| e.below(name))
+    }
+
+    /// Reads the value of the required key `name`, without which the rest of the table cannot be read: a missing or
+    /// invalid value is an immediate error.
+    pub fn must<T: FromValue>(&mut self, name: &'static str) -> Result<T, InputError> {
+        self.known.push(name);
+        let key = self.declared(name);
+        Ok(key.of(self.map)?.unwrap_or_else(|| T::placeholder(key.value_type)))
+    }
+
+    /// The tables in key `name`, or the type that has a name of its own, as parsed by `read`, which goes by the
+    /// declarations inside. `None` if the key is not set or invalid; a missing required key is an error.
+    pub fn nested<T>(
+        &mut self,
+        name: &'static str,
         read: impl FnOnce(&'a Value) -> Result<T, InputError>,
-    ) -> T {
-        match self.get(key) {
-            Some(value) => self.faults.keep(read(value).map_err(|e| e.below(key))).unwrap_or(placeholder),
+    ) -> Option<T> {
+        let key = self.declared(name);
+        debug_assert!(key.value_type.is_nested(), "{name} is read as it is declared: use take, given or convert");
+        match self.get(name) {
+            Some(value) => self.faults.keep(read(value).map_err(|e| e.below(name))),
             None => {
-                self.note(InputError::new(key, format!("\"{key}\" is missing"), hint));
-                placeholder
+                self.faults.keep(key.of::<Value>(self.map));
+                None
             }
         }
-    }
-
-    /// The value of the required `key`, without which the rest of the table cannot be read: a missing or invalid value
-    /// is an immediate error.
-    pub fn must<T>(
-        &mut self,
-        key: &'static str,
-        hint: &str,
-        read: impl FnOnce(&'a Value) -> Result<T, InputError>,
-    ) -> Result<T, InputError> {
-        let value = self.get(key).ok_or_else(|| InputError::new(key, format!("\"{key}\" is missing"), hint))?;
-        read(value).map_err(|e| e.below(key))
     }
 
     /// The value of `part`; records its error, if it has one.
