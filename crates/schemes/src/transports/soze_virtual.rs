@@ -158,7 +158,7 @@ fn stable(law: &SozeLaw, queue: f64) -> Result<(), InputError> {
     Err(InputError::new(
         "params.integral",
         what,
-        format!("give more than {least:.3} with this m and this queue: {why}"),
+        format!("give more than {least:.3} with this m and this queue_weight: {why}"),
     ))
 }
 
