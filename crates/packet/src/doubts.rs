@@ -1,10 +1,10 @@
 //! Warnings about a scheme before a run.
 
-use crate::pfc::Pfc;
+use crate::net::Pfc;
+use crate::sizing::port;
 use subak_core::backend::{Injected, Kinds, Machine, PacketSizes};
-use subak_core::rng::mix;
 use subak_core::scheme::{Around, Doubt, FlowShares, NodeInfo, PathInfo, Port};
-use subak_core::{IdVec, InputError, Link, LinkId, Network, NodeId, NodeKind, Ns};
+use subak_core::{IdVec, InputError, LinkId, Network, NodeId, NodeKind};
 use subak_schemes::Chosen;
 
 /// Largest number of hosts whose paths to all others are examined.
@@ -61,23 +61,6 @@ pub fn ignores<'a>(
         Injected::Packets { .. } | Injected::Capacity { .. } | Injected::Down { .. } => return Ok(None),
     };
     Ok((!has).then_some(why))
-}
-
-/// The output port of link `l`.
-pub(crate) fn port(l: LinkId, link: &Link, sizes: PacketSizes, rtt_ns: Ns, seed: u64) -> Port {
-    Port {
-        link: l,
-        from: link.from,
-        to: link.to,
-        seed: mix(seed ^ mix(u64::from(l.0))),
-        capacity_bps: link.capacity_bps,
-        delay_ns: link.delay_ns,
-        buffer_bytes: link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps)),
-        mtu_bytes: sizes.mtu_bytes,
-        rtt_ns,
-        queued_bytes: 0,
-        queued_packets: 0,
-    }
 }
 
 /// Paths with the smallest and with the largest base RTT, among those from at most [`HOSTS`] hosts to all hosts.

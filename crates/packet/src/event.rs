@@ -1,11 +1,27 @@
-//! Events, and the state machines that request effects.
+//! Events, the state machines that request effects, and the indices of what events concern.
 
-use crate::flow::SubId;
-use crate::impairments::{ChangeId, RestartId};
-use crate::nodes::ControlFrameId;
 use crate::wheel::Tied;
 use subak_core::scheme::PacketId;
-use subak_core::{FlowId, LinkId, NodeId, Ns};
+use subak_core::{FlowId, LinkId, NodeId, Ns, SubflowId};
+
+subak_core::id! {
+    /// Index of a subflow's state.
+    pub(crate) struct SubId(u32);
+    /// Index of a link change in time order.
+    pub(crate) struct ChangeId(u32);
+    /// Index of a state machine's restart in the list of restarts.
+    pub(crate) struct RestartId(u32);
+    /// Index of a control frame in flight.
+    pub(crate) struct ControlFrameId(u32);
+}
+
+impl SubId {
+    /// Index of the flow's subflow `number`; `self` is the index of its first subflow.
+    #[inline]
+    pub fn plus(self, number: SubflowId) -> SubId {
+        SubId(self.0 + u32::from(number.0))
+    }
+}
 
 /// A timed event.
 #[derive(Debug, Clone, Copy)]

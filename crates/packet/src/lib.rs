@@ -3,38 +3,14 @@
 //!
 //! The unit of work is the packet-hop: one packet leaving one queue onto one link.
 
-mod admission;
 mod build;
-mod cut;
-mod delivery;
-mod departures;
 mod doubts;
-mod effects;
+mod ends;
 mod event;
-mod flow;
-mod flows;
-mod impairments;
-mod losses;
-mod machines;
-mod nic;
-mod nodes;
+mod net;
 mod parallel;
-mod pauses;
-mod pfc;
-mod port;
-mod process;
-mod routes;
-mod sender;
-mod sending;
-mod serializer;
-mod setup;
 mod sim;
 mod sizing;
-mod timeouts;
-mod turns;
-mod waiting;
-mod watch;
-mod ways;
 mod wheel;
 
 pub use build::{build, build_on};

@@ -2,6 +2,8 @@
 
 use std::collections::BinaryHeap;
 use subak_core::backend::PacketSizes;
+use subak_core::rng::mix;
+use subak_core::scheme::Port;
 use subak_core::{IdVec, Link, LinkId, Network, NodeId, NodeKind, Ns};
 
 /// Default buffer of a port, bytes: 360 us at the link's rate (300 packets of 1500 bytes at 10 Gb/s), at least 100
@@ -31,6 +33,23 @@ pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let (far, _) = farthest(network, start, rtt);
     let (_, across_ns) = farthest(network, far, rtt);
     across_ns.max(loose).max(1)
+}
+
+/// The output port of link `l`.
+pub(crate) fn port(l: LinkId, link: &Link, sizes: PacketSizes, rtt_ns: Ns, seed: u64) -> Port {
+    Port {
+        link: l,
+        from: link.from,
+        to: link.to,
+        seed: mix(seed ^ mix(u64::from(l.0))),
+        capacity_bps: link.capacity_bps,
+        delay_ns: link.delay_ns,
+        buffer_bytes: link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps)),
+        mtu_bytes: sizes.mtu_bytes,
+        rtt_ns,
+        queued_bytes: 0,
+        queued_packets: 0,
+    }
 }
 
 /// Contribution to a base RTT of a link and of a reverse link of the same capacity and delay, ns.

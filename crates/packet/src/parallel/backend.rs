@@ -1,7 +1,7 @@
 //! Implementation of [`Backend`] for a parallel run.
 
 use super::{LogicalProcesses, Until};
-use crate::pauses::circle_of_pauses;
+use crate::net::circle_of_pauses;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::backend::{
@@ -16,7 +16,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
             let earliest_ns = if plan.start_ns == NOT_YET { 0 } else { plan.start_ns };
             self.stops.insert(stop_ns.max(earliest_ns).max(self.now_ns()));
         }
-        let flow = self.sims[0].flows.next();
+        let flow = self.sims[0].ends().next_flow();
         self.sims.iter_mut().for_each(|sim| _ = sim.add_flow(plan.clone()));
         flow
     }
@@ -36,7 +36,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
         panic!("packets are watched on one thread");
     }
     fn paces(&self, flow: FlowId) -> Vec<PaceView> {
-        self.sims.iter().find(|sim| sim.has_source(flow)).map_or(Vec::new(), |sim| sim.paces_of(flow))
+        self.sims.iter().find(|sim| sim.has_source(flow)).map_or(Vec::new(), |sim| sim.ends().paces(flow))
     }
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         if let Some(sim) = self.sims.iter_mut().find(|sim| sim.has_source(flow)) {
@@ -66,11 +66,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
         self.run(until_ns, Until::Finish);
     }
     fn take_finished(&mut self) -> Vec<FlowId> {
-        let finished = |sim: &mut crate::Sim<S>| {
-            let flows = std::mem::take(&mut sim.counts.finished);
-            flows.into_iter().map(|flow| (sim.flows.get(flow).and_then(|f| f.view.finished_ns), flow)).collect()
-        };
-        let mut flows: Vec<_> = self.sims.iter_mut().flat_map(|sim| -> Vec<_> { finished(sim) }).collect();
+        let mut flows: Vec<_> = self.sims.iter_mut().flat_map(|sim| sim.ends_mut().take_finished()).collect();
         flows.sort_unstable();
         flows.into_iter().map(|(_, flow)| flow).collect()
     }
@@ -81,43 +77,43 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
         self.run(until_ns, Until::Done);
     }
     fn now_ns(&self) -> Ns {
-        self.sims[0].now_ns
+        self.sims[0].net().now_ns()
     }
     fn open_flows(&self) -> usize {
-        self.sims.iter().map(|sim| sim.counts.open_flows).sum::<i64>() as usize
+        self.sims.iter().map(|sim| sim.ends().open_flows()).sum::<i64>() as usize
     }
     fn flow(&self, flow: FlowId) -> FlowView {
-        let known = || self.sims.iter().filter(|sim| sim.flows.get(flow).is_some());
+        let known = || self.sims.iter().filter(|sim| sim.ends().get(flow).is_some());
         let source = known().find(|sim| sim.has_source(flow));
-        let sum = known().fold(FlowView::default(), |sum, sim| added(sum, &sim.flows[flow].view));
-        FlowView { assigned_bps: source.map_or(0.0, |sim| sim.assigned_bps(&sim.flows[flow])), ..sum }
+        let sum = known().fold(FlowView::default(), |sum, sim| added(sum, &sim.ends().flow(flow).view));
+        FlowView { assigned_bps: source.map_or(0.0, |sim| sim.ends().assigned_bps(sim.ends().flow(flow))), ..sum }
     }
     fn forget(&mut self) -> Vec<(FlowId, FlowView)> {
         for sim in &mut self.sims {
-            sim.flows.notice_no_ends();
-            let heard = sim.part.iter_mut().flat_map(|part| part.torn_down.drain(..));
-            self.leaving.extend(heard);
+            sim.ends_mut().notice_no_ends();
+            let heard = sim.part().map(|part| std::mem::take(&mut part.torn_down));
+            self.leaving.extend(heard.into_iter().flatten());
         }
         let leaving = std::mem::take(&mut self.leaving);
         let is_over = |flow: FlowId| {
-            let held: i64 = self.sims.iter().filter_map(|sim| sim.flows.get(flow)).map(|f| i64::from(f.held)).sum();
-            held == 0 && self.sims.iter().filter_map(|sim| sim.flows.get(flow)).all(|f| !f.open)
+            let held: i64 = self.sims.iter().filter_map(|sim| sim.ends().get(flow)).map(|f| i64::from(f.held)).sum();
+            held == 0 && self.sims.iter().filter_map(|sim| sim.ends().get(flow)).all(|f| !f.open)
         };
         let (mut over, left): (Vec<_>, Vec<_>) = leaving.into_iter().partition(|&flow| is_over(flow));
         over.sort_unstable();
         self.leaving = left;
         let views = over.iter().map(|&flow| (flow, FlowView { assigned_bps: 0.0, ..self.flow(flow) })).collect();
-        self.sims.iter_mut().for_each(|sim| over.iter().for_each(|&flow| sim.flows.forget_one(flow)));
+        self.sims.iter_mut().for_each(|sim| over.iter().for_each(|&flow| sim.ends_mut().forget_one(flow)));
         views
     }
     fn link(&self, link: LinkId) -> LinkView {
-        let near = self.sims.iter().find(|sim| sim.ports[link].begins_here).unwrap_or(&self.sims[0]);
+        let near = self.sims.iter().find(|sim| sim.net().begins_here(link)).unwrap_or(&self.sims[0]);
         // Packets lost on a link that goes down are counted in the LP of the link's far end.
-        let lost_packets = self.sims.iter().map(|sim| sim.ports[link].view.lost_packets).sum();
+        let lost_packets = self.sims.iter().map(|sim| sim.net().lost_packets(link)).sum();
         LinkView { lost_packets, ..near.link(link) }
     }
     fn deadlock(&self) -> Vec<(LinkId, Ns)> {
-        circle_of_pauses(&self.sims)
+        circle_of_pauses(&self.sims.iter().map(crate::Sim::net).collect::<Vec<_>>())
     }
     fn restart_peaks(&mut self) {
         self.sims.iter_mut().for_each(Backend::restart_peaks);
@@ -142,7 +138,7 @@ impl<S: Scheme> Backend for LogicalProcesses<S> {
         self.sims.iter().find_map(Backend::fault)
     }
     fn sharing(&self) -> Sharing {
-        let crossed = self.sims.iter().filter_map(|sim| sim.part.as_ref()).map(|part| part.crossed).sum();
+        let crossed = self.sims.iter().map(|sim| sim.net().crossed()).sum();
         Sharing { parts: self.sims.len(), crossed, windows: self.windows, longest_events: self.longest_events }
     }
 }

@@ -1,6 +1,6 @@
-//! Parallel simulation of one run on several cores, conservative (Chandy and Misra, CACM 1981). A [cut](crate::cut)
+//! Parallel simulation of one run on several cores, conservative (Chandy and Misra, CACM 1981). A [cut](crate::net::Cut)
 //! partitions the network into logical processes (LPs), each with a simulation of its own. The least delay of a cut
-//! link is the lookahead: all LPs run a window of that length in parallel, then exchange [messages](crate::process).
+//! link is the lookahead: all LPs run a window of that length in parallel, then exchange [messages](crate::net::LpMessage).
 //! Events are ordered by their content, never by insertion, so the results equal those of one sequential simulation,
 //! byte for byte, for any cut.
 //!
@@ -9,14 +9,11 @@
 
 mod backend;
 mod barrier;
-mod mailbox;
 mod windows;
 
-use crate::cut::{Cut, fastest_bps};
 use crate::event::ArrivalTurn;
-use crate::process::LogicalProcess;
+use crate::net::{Cut, Handled, LogicalProcess, fastest_bps};
 use crate::sim::Sim;
-use crate::waiting::Handled;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes};
@@ -106,8 +103,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         let mut sims = Vec::new();
         for number in 0..cut.parts {
             let part = LogicalProcess::new(number, cut.clone());
-            let sim = Sim::part(scheme.clone(), network, sizes, faults, seed, Some(Box::new(part)))?;
-            if sim.machines.has_nodes {
+            let sim = Sim::in_part(scheme.clone(), network, sizes, faults, seed, Some(Box::new(part)))?;
+            if sim.has_nodes() {
                 return Ok(None);
             }
             sims.push(sim);
@@ -130,7 +127,7 @@ impl<S: Scheme> LogicalProcesses<S> {
     }
 
     fn now_ns(&self) -> Ns {
-        self.sims[0].now_ns
+        self.sims[0].net().now_ns()
     }
 
     fn run(&mut self, until_ns: Ns, until: Until) {
@@ -165,13 +162,13 @@ impl<S: Scheme> LogicalProcesses<S> {
     fn is_reached(&self, until: Until) -> bool {
         match until {
             Until::Time => false,
-            Until::Finish => self.sims.iter().any(|sim| !sim.counts.finished.is_empty()),
+            Until::Finish => self.sims.iter().any(|sim| sim.ends().has_finished()),
             Until::Done => self.unfinished() == 0,
         }
     }
 
     fn unfinished(&self) -> i64 {
-        self.sims.iter().map(|sim| sim.counts.unfinished).sum()
+        self.sims.iter().map(|sim| sim.ends().unfinished()).sum()
     }
 
     fn come_to(&mut self, now_ns: Ns) {
@@ -181,16 +178,14 @@ impl<S: Scheme> LogicalProcesses<S> {
     /// Sets the time of all logical processes to `at_ns`, and their positions in the order of events to the most
     /// advanced one.
     fn stop_at(&mut self, at_ns: Ns) {
-        let handled = self.sims.iter().map(|sim| sim.handled).reduce(Handled::later);
-        for sim in &mut self.sims {
-            sim.set_now(at_ns);
-            sim.handled = handled.unwrap_or(sim.handled);
-        }
+        let handled = self.sims.iter().map(|sim| sim.net().handled()).reduce(Handled::later);
+        let handled = handled.expect("a network has parts");
+        self.sims.iter_mut().for_each(|sim| sim.stop_at(at_ns, handled));
     }
 
     /// Time of the next event, ns.
     fn first_ns(&self) -> Ns {
-        self.sims.iter().map(|sim| sim.wheel.first_ns()).min().unwrap_or(Ns::MAX)
+        self.sims.iter().map(|sim| sim.net().first_ns()).min().unwrap_or(Ns::MAX)
     }
 
     /// End of a window that begins at `from_ns`, ns.
@@ -203,9 +198,9 @@ impl<S: Scheme> LogicalProcesses<S> {
         let end_ns = self.end_of_window(from_ns, until_ns);
         let (mut events, mut most) = (0, 0);
         for sim in &mut self.sims {
-            let before = sim.counts.events;
+            let before = sim.net().events();
             sim.run(end_ns);
-            let own = sim.counts.events - before;
+            let own = sim.net().events() - before;
             (events, most) = (events + own, most.max(own));
         }
         self.exchange();
@@ -230,7 +225,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         let end_ns = self.end_of_window(from_ns, until_ns);
         self.windows += 1;
         loop {
-            let next = self.sims.iter().enumerate().filter_map(|(part, sim)| Some((sim.wheel.peek()?, part))).min();
+            let next = self.sims.iter().enumerate().filter_map(|(part, sim)| Some((sim.net().peek()?, part))).min();
             let Some(((at_ns, ..), part)) = next.filter(|((at_ns, ..), _)| *at_ns <= end_ns) else {
                 self.come_to(end_ns);
                 self.exchange();
@@ -250,11 +245,11 @@ impl<S: Scheme> LogicalProcesses<S> {
     fn exchange(&mut self) {
         for from in 0..self.sims.len() {
             for to in 0..self.sims.len() {
-                let Some(part) = &mut self.sims[from].part else { continue };
+                let Some(part) = self.sims[from].part() else { continue };
                 part.first_ns = Ns::MAX;
                 let mut messages = std::mem::take(&mut part.out[to]);
                 messages.drain(..).for_each(|messages| self.sims[to].take_in(messages));
-                if let Some(part) = &mut self.sims[from].part {
+                if let Some(part) = self.sims[from].part() {
                     part.out[to] = messages;
                 }
             }
@@ -277,7 +272,7 @@ impl<S: Scheme> LogicalProcesses<S> {
             self.blind -= 1;
             return false;
         }
-        let candidates = self.sims[0].flows.numbers().filter_map(|flow| {
+        let candidates = self.sims[0].ends().numbers().filter_map(|flow| {
             let part = self.sims.iter().position(|sim| sim.has_sink(flow))?;
             let bound_bytes = self.bound_bytes(flow);
             let more_bytes = self.left_bytes(flow, part).checked_sub(bound_bytes + 1)?;
@@ -295,18 +290,16 @@ impl<S: Scheme> LogicalProcesses<S> {
     /// link, and the same again for each fault rule that may delay packets.
     fn bound_bytes(&self, flow: FlowId) -> u64 {
         let sim = &self.sims[0];
-        let ways =
-            sim.flows[flow].subs().map(|at| sim.subs[at].ways.as_ref().map_or(1, |ways| ways.number())).sum::<usize>();
-        let times = ways * (1 + sim.impairments.rules.len());
+        let times = sim.ends().paths(flow) * (1 + sim.net().rules());
         let by_rate = (self.fastest_bps * self.lookahead_ns as f64 / 8e9) as u64;
-        times as u64 * by_rate.saturating_add(2 * u64::from(sim.set.sizes.mtu_bytes))
+        times as u64 * by_rate.saturating_add(2 * u64::from(sim.ends().mtu_bytes()))
     }
 }
 
 /// Payload of the flow that has not arrived, bytes; 0 if the flow has no size or has ended. `sim`: simulation of the
 /// logical process of the flow's sink.
 fn left_bytes<S: Scheme>(sim: &Sim<S>, flow: FlowId) -> u64 {
-    let Some(f) = sim.flows.get(flow).filter(|f| f.open) else { return 0 };
+    let Some(f) = sim.ends().get(flow).filter(|f| f.open) else { return 0 };
     f.size_bytes.map_or(0, |size_bytes| size_bytes.saturating_sub(f.view.received_bytes))
 }
 

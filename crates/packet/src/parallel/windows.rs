@@ -2,7 +2,7 @@
 
 use super::barrier::{Barrier, Member};
 use super::{FEW, LogicalProcesses, LongFlow, SOME, end_of_window, left_bytes};
-use crate::process::LpMessage;
+use crate::net::LpMessage;
 use crate::sim::Sim;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -123,8 +123,8 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
     let (mut rounds, mut worked, mut waited, mut since) = (0, Duration::ZERO, Duration::ZERO, Instant::now());
     loop {
         let stand = &stands[side][number];
-        let first_ns = sim.part.as_mut().map_or(Ns::MAX, |part| std::mem::replace(&mut part.first_ns, Ns::MAX));
-        stand.nothing_before_ns.store(sim.wheel.first_ns().min(first_ns), Ordering::Relaxed);
+        let first_ns = sim.part().map_or(Ns::MAX, |part| std::mem::replace(&mut part.first_ns, Ns::MAX));
+        stand.nothing_before_ns.store(sim.net().first_ns().min(first_ns), Ordering::Relaxed);
         stand.events.store(events, Ordering::Relaxed);
         let left_bytes = long_flow.filter(|w| w.part == number).map_or(u64::MAX, |w| left_bytes(sim, w.flow));
         stand.left_bytes.store(left_bytes, Ordering::Relaxed);
@@ -170,11 +170,11 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         }
         let stop_ns = stops.get(stops.partition_point(|&at_ns| at_ns <= next_ns)).copied();
         let end_ns = end_of_window(next_ns, *until_ns, *lookahead_ns, stop_ns);
-        let before = sim.counts.events;
+        let before = sim.net().events();
         sim.run(end_ns);
-        events = sim.counts.events - before;
+        events = sim.net().events() - before;
         (floor_ns, side) = (end_ns + 1, 1 - side);
-        let Some(part) = &mut sim.part else { continue };
+        let Some(part) = sim.part() else { continue };
         for (to, out) in part.out.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
             let mut messages = mailboxes[side][number][to].lock().expect("nobody dies with a box in hand");
             std::mem::swap(&mut *messages, out);

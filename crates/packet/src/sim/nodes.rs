@@ -1,16 +1,12 @@
 //! State machines of nodes and of the controller.
 
-use crate::pfc::ControlFrame;
+use crate::event::RestartId;
+use subak_core::backend::Machine;
 use subak_core::scheme::{Controller, ControllerPlace, NodeInfo, NodeMachine, RouteId, Scheme};
 use subak_core::{IdVec, NodeId};
 
-subak_core::id! {
-    /// Index of a control frame in flight.
-    pub(crate) struct ControlFrameId(u32);
-}
-
-/// State machines of nodes and of the controller, and control frames in flight between neighbours.
-pub(crate) struct Machines<S: Scheme> {
+/// State machines of nodes and of the controller.
+pub(super) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
     /// Routes from each node to the controller and back.
@@ -23,9 +19,8 @@ pub(crate) struct Machines<S: Scheme> {
     /// Number of restarts of each node's state machine, modulo 256.
     pub node_lives: IdVec<NodeId, u8>,
     pub has_nodes: bool,
-    /// Control frames in flight; `None`: free index, which is listed in `free_frames`.
-    pub frames: IdVec<ControlFrameId, Option<ControlFrame<S::Ctl>>>,
-    pub free_frames: Vec<ControlFrameId>,
+    /// Restarts of state machines that faults bring about.
+    pub restarts: IdVec<RestartId, Machine>,
 }
 
 impl<S: Scheme> Machines<S> {
@@ -40,8 +35,7 @@ impl<S: Scheme> Machines<S> {
             node_infos: IdVec::new(),
             node_lives: IdVec::filled(0, nodes),
             has_nodes: false,
-            frames: IdVec::new(),
-            free_frames: Vec::new(),
+            restarts: IdVec::new(),
         }
     }
 }

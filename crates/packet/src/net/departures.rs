@@ -3,32 +3,24 @@
 //! event for the departure. Departed packets are removed from the queue when its state is read. Results are the same
 //! as with departure events, including the number of events.
 
-use crate::sim::Sim;
-use crate::waiting::{Departures, WaitingPacket};
+use super::waiting::{Departures, WaitingPacket};
+use super::{Net, Pushed};
 use std::collections::VecDeque;
-use subak_core::scheme::{Clock, Hop, PacketId, Queue, Scheme};
-use subak_core::{LinkId, NodeKind};
+use subak_core::LinkId;
+use subak_core::scheme::{Hop, PacketId, Port, Queue, Scheme};
 
-impl<S: Scheme> Sim<S> {
-    /// Turns fixed departures on at the links where they are possible. To be called before any packet is sent.
-    pub(crate) fn fix_departures(&mut self) {
-        let set = &self.set;
+impl<S: Scheme> Net<S> {
+    /// Turns fixed departures on at the links where they are possible, except where `needs_event` says that something
+    /// else happens at a departure. To be called before any packet is sent.
+    pub fn fix_departures(&mut self, needs_event: impl Fn(&Port) -> bool) {
         // A hop may send control frames to its neighbours: one hop that observes departures excludes fixed departures
         // everywhere.
-        if self.ports.iter().any(|p| p.hop.observes_departures())
-            || self.pfc.is_some()
-            || self.machines.has_nodes
-            || set.pacing.one_timer
-            || set.clock != Clock::Exact
-        {
+        if self.ports.iter().any(|p| p.hop.observes_departures()) || self.pfc.is_some() {
             return;
         }
         for p in &mut self.ports {
-            // Under round robin, the departure of a subflow's packet from its host triggers the next one, so that an
-            // event is needed.
-            let is_first = p.port.from.is_none_or(|from| self.network.nodes()[from].kind == NodeKind::Host);
             // On a link without delay, an arrival could precede the departure in the order of events.
-            if p.port.delay_ns > 0 && !(set.takes_turns && is_first) {
+            if p.port.delay_ns > 0 && !needs_event(&p.port) {
                 p.departures = p.queue.fixed_room_bytes().map(|room_bytes| Departures {
                     waiting: VecDeque::new(),
                     first_ticks: 0,
@@ -37,27 +29,27 @@ impl<S: Scheme> Sim<S> {
                 });
             }
         }
-        self.set.fixes_departures = self.ports.iter().any(|p| p.departures.is_some());
+        self.fixes_departures = self.ports.iter().any(|p| p.departures.is_some());
     }
 
     /// Turns fixed departures off: a watcher must observe each departure at its time. To be called before any packet
     /// is sent.
-    pub(crate) fn wake_for_each(&mut self) {
-        debug_assert!(self.counts.packet_hops == 0, "packets are in flight");
+    pub(super) fn wake_for_each(&mut self) {
+        debug_assert!(self.packet_hops == 0, "packets are in flight");
         self.ports.iter_mut().for_each(|p| p.departures = None);
-        self.set.fixes_departures = false;
+        self.fixes_departures = false;
     }
 
     /// Computes the departure of packet `id`, which has arrived at `link`. Departed packets must have been removed
     /// from the queue.
-    pub(crate) fn fix_departure(&mut self, link: LinkId, id: PacketId) {
+    pub(super) fn fix_departure(&mut self, link: LinkId, id: PacketId) -> Pushed {
         let now_ns = self.now_ns;
         let p = &mut self.ports[link];
-        let Some(departures) = &mut p.departures else { return };
+        let Some(departures) = &mut p.departures else { return Pushed::Queued };
         let packet = &mut self.slab[id];
         let queued_bytes = departures.bytes + u64::from(packet.bytes);
         if queued_bytes > departures.room_bytes {
-            return self.account_drop(link, id);
+            return Pushed::Full;
         }
         p.peak_queued_bytes = p.peak_queued_bytes.max(queued_bytes);
         let starts_ns = p.serializer.free_ns().max(now_ns);
@@ -75,15 +67,16 @@ impl<S: Scheme> Sim<S> {
         packet.waited_ns += starts_ns - now_ns;
         p.turn = p.turn.wrapping_add(1);
         let arrives_ns = p.serializer.transmit(starts_ns, packet.bytes) + p.port.delay_ns;
-        self.counts.packet_hops += 1;
-        self.counts.events += u64::from(waits);
+        self.packet_hops += 1;
+        self.events += u64::from(waits);
         let next = self.routes.next(packet.route, packet.hop);
         self.travel(id, link, arrives_ns, next, 0);
+        Pushed::Fixed
     }
 
     /// Number of queued packets with a fixed departure.
-    pub(crate) fn pending_departures(&self) -> u64 {
-        if !self.set.fixes_departures {
+    pub fn pending_departures(&self) -> u64 {
+        if !self.fixes_departures {
             return 0;
         }
         let fixed = self.ports.iter().filter(|p| p.departures.is_some());

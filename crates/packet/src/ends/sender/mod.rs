@@ -10,11 +10,11 @@
 
 mod receiver;
 
-pub(crate) use receiver::Receiver;
+pub(crate) use receiver::{Arrived, Receiver};
 
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_core::scheme::{Blocks, Recovery};
+use subak_core::scheme::{Blocks, LossKind, Recovery};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SegmentState {
@@ -113,13 +113,19 @@ impl Sender {
     /// Sets the base RTT and the loss recovery of a new path, from `now_ns` on. The packets in flight may be lost with
     /// the old path. A go-back-N sender has no tail loss probe, and its RTO is hundreds of RTTs, since it covers the
     /// full buffers of a lossless network. Its packets in flight are therefore marked lost if no ACK arrives within
-    /// about two RTTs.
-    pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns, now_ns: Ns) {
+    /// about two RTTs: the result is the time at which this or the RTO is due, for such a sender.
+    pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns, now_ns: Ns) -> Option<Ns> {
         // The old path may be slower, and its last packets may still arrive.
         let longest_ns = self.srtt_ns.max(self.base_rtt_ns).max(base_rtt_ns);
         (self.recovery, self.base_rtt_ns) = (recovery, base_rtt_ns);
         let due_ns = now_ns + 2 * longest_ns + 4 * self.rttvar_ns;
         self.silence_due_ns = (recovery.go_back && self.in_flight_bytes > 0).then_some(due_ns);
+        self.silence_due_ns.and_then(|_| self.timeout_ns())
+    }
+
+    /// How ACKs show that a segment is lost.
+    pub fn loss_kind(&self) -> LossKind {
+        if self.recovery.go_back { LossKind::OutOfOrder } else { LossKind::Reordered }
     }
 
     /// Payload bytes in flight.
@@ -367,6 +373,15 @@ impl Sender {
     /// Handles an expired RTO: marks the first segment lost, and segments sent more than an RTT ago; under go-back-N,
     /// all segments. Returns the first newly lost segment.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
+        debug_assert_eq!(
+            self.segments
+                .iter()
+                .filter(|s| s.state == SegmentState::InFlight)
+                .map(|s| u64::from(s.payload_bytes))
+                .sum::<u64>(),
+            self.in_flight_bytes,
+            "bytes in flight are those of the segments"
+        );
         // Packets marked lost after a change of path, before the RTO, do not increase the backoff.
         self.backoff += u32::from(self.silence_due_ns.take().is_none());
         self.probe = None;

@@ -1,16 +1,10 @@
-//! Impairments and faults of a run.
+//! Impairments of packets and faults of links in a run.
 
+use crate::event::ChangeId;
 use std::collections::BTreeMap;
-use subak_core::backend::{Impairment, Kinds, LinkChange, Machine};
+use subak_core::backend::{Impairment, Injected, Kinds, LinkChange};
 use subak_core::rng::Stream;
 use subak_core::{IdVec, LinkId, Ns};
-
-subak_core::id! {
-    /// Index of a link change in time order.
-    pub(crate) struct ChangeId(u32);
-    /// Index of a state machine's restart in the list of restarts.
-    pub(crate) struct RestartId(u32);
-}
 
 /// A rule of random impairment of packets.
 pub(crate) struct Rule {
@@ -22,13 +16,12 @@ pub(crate) struct Rule {
     pub until_ns: Ns,
 }
 
-/// All impairments and faults of the run.
+/// All impairments of packets, and faults of links.
 #[derive(Default)]
 pub(crate) struct Impairments {
     pub rules: Vec<Rule>,
     /// Random stream of each link's impairments; empty without impairments.
     pub rngs: IdVec<LinkId, Stream>,
-    pub restarts: IdVec<RestartId, Machine>,
     pub has_downs: bool,
     /// Intervals in which links are down and drop their queues.
     pub drops: BTreeMap<LinkId, Vec<(Ns, Ns)>>,
@@ -36,6 +29,33 @@ pub(crate) struct Impairments {
 }
 
 impl Impairments {
+    /// Those of a run with `faults`, without random streams.
+    pub fn new(faults: &[Injected]) -> Self {
+        let link_changes = Injected::link_changes(faults).into();
+        let mut impairments = Impairments { link_changes, ..Impairments::default() };
+        for fault in faults {
+            match fault.clone() {
+                Injected::Packets { impairment, kinds, links, probability, from_ns, until_ns } => {
+                    impairments.rules.push(Rule { impairment, kinds, links, probability, from_ns, until_ns });
+                }
+                Injected::Down { link, down_ns, up_ns, keeps } => {
+                    impairments.has_downs = true;
+                    if !keeps {
+                        impairments.drops.entry(link).or_default().push((down_ns, up_ns));
+                    }
+                }
+                Injected::Restart { .. } | Injected::Capacity { .. } => {}
+            }
+        }
+        impairments
+    }
+
+    /// Whether any packets may be impaired.
+    #[inline]
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
     /// Whether `link` is down at `now_ns` by a fault that drops its queue.
     pub fn drops_at(&self, link: LinkId, now_ns: Ns) -> bool {
         self.drops.get(&link).is_some_and(|spans| spans.iter().any(|&(from, until)| from <= now_ns && now_ns < until))

@@ -1,27 +1,11 @@
-//! State of a flow and of a subflow, and the arithmetic of pacing.
+//! State of a flow and of a subflow.
 
-use crate::sender::{Receiver, Sender};
-use crate::ways::Ways;
+use super::sender::{Receiver, Sender};
+use super::ways::Ways;
+use crate::event::SubId;
 use subak_core::backend::FlowView;
-use subak_core::scheme::{Clock, Loss, LossKind, Packet, RouteId, Scheme};
-use subak_core::{FlowId, Ns, SubflowId};
-
-pub(crate) const PS: u64 = 1000;
-/// Largest time between two paced packets, ps: more than ten days.
-const LONGEST_GAP_PS: f64 = 1e18;
-
-subak_core::id! {
-    /// Index of a subflow's state.
-    pub(crate) struct SubId(u32);
-}
-
-impl SubId {
-    /// Index of the flow's subflow `number`; `self` is the index of its first subflow.
-    #[inline]
-    pub fn plus(self, number: SubflowId) -> SubId {
-        SubId(self.0 + u32::from(number.0))
-    }
-}
+use subak_core::scheme::{Loss, LossKind, Packet, RouteId, Scheme};
+use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
 pub(crate) struct FlowState<S: Scheme> {
     pub source: S::Source,
@@ -67,6 +51,8 @@ pub(crate) struct Subflow {
     pub back: RouteId,
     /// Whether the reverse path consists of the reverse links of the path.
     pub symmetric: bool,
+    /// First link of the subflow's path.
+    pub nic: LinkId,
     /// Earlier paths, in order: messages in flight stay on the path on which they were sent.
     pub left: Vec<Path>,
     pub base_rtt_ns: Ns,
@@ -116,7 +102,7 @@ impl Subflow {
     /// Time at which pacing allows the next packet, ns.
     #[inline]
     pub fn pace_ns(&self) -> Ns {
-        self.pace_ps.div_ceil(PS)
+        self.pace_ps.div_ceil(super::pacing::PS)
     }
 
     /// Route for a data packet that is sent at `now_ns`.
@@ -131,11 +117,11 @@ pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: SubflowId, route: RouteId,
     Packet { route, subflow, sent_ns: now_ns, enqueued_ns: now_ns, ..Packet::blank(flow) }
 }
 
-pub(crate) fn remaining<S: Scheme>(f: &FlowState<S>) -> u64 {
+pub(super) fn remaining<S: Scheme>(f: &FlowState<S>) -> u64 {
     f.size_bytes.map_or(u64::MAX, |size| size - f.acked_bytes)
 }
 
-pub(crate) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
+pub(super) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
     Loss {
         subflow: sub.number,
         kind,
@@ -143,63 +129,4 @@ pub(crate) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
         next_segment: sub.sender.next_segment(),
         in_flight_bytes: sub.sender.in_flight_bytes(),
     }
-}
-
-/// Sets the pacing rate and the window that the source requests; the rate is limited to `demand_bps`. `late`: the new
-/// rate applies only after the next packet.
-#[inline]
-pub(crate) fn set_pace(
-    sub: &mut Subflow,
-    rate_bps: Option<f64>,
-    window_bytes: Option<u64>,
-    demand_bps: f64,
-    clock: Clock,
-    late: bool,
-) {
-    sub.held = false;
-    sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
-    if sub.rate_bps != rate_bps {
-        sub.rate_bps = rate_bps;
-        // Without a pacing rate, packets are paced at the demand.
-        let rate_bps = rate_bps.unwrap_or(f64::INFINITY).min(demand_bps);
-        if rate_bps.is_finite() && sub.last_bytes > 0 && !late {
-            let gap_ps = gap_ps(sub.last_bytes, rate_bps, clock);
-            sub.pace_ps = sub.last_sent_ps.saturating_add(gap_ps);
-        }
-    }
-}
-
-fn gap_ps(bytes: u32, rate_bps: f64, clock: Clock) -> u64 {
-    let exact_ps = (f64::from(bytes) * 8e12 / rate_bps).min(LONGEST_GAP_PS) as u64;
-    match clock {
-        Clock::Exact => exact_ps,
-        Clock::WholeNs => (exact_ps - exact_ps % PS).max(PS),
-    }
-}
-
-/// Advances pacing after a packet was sent at `now_ns`. If it was sent less than a nanosecond late, the next packet
-/// is scheduled from the ideal time, so that rounding does not reduce the rate. If it waited for other subflows'
-/// packets, up to one packet's time is made up.
-pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64, clock: Clock) {
-    if !rate_bps.is_finite() {
-        return;
-    }
-    let now_ps = now_ns * PS;
-    let gap_ps = gap_ps(bytes, rate_bps, clock);
-    let made_up_ps = if sub.had_to_wait { gap_ps } else { 0 };
-    let start_ps = match clock {
-        Clock::WholeNs => now_ps,
-        Clock::Exact if sub.pace_ps + PS > now_ps => sub.pace_ps.min(now_ps),
-        Clock::Exact => sub.pace_ps.max(now_ps.saturating_sub(made_up_ps)),
-    };
-    sub.last_sent_ps = start_ps;
-    sub.last_bytes = bytes;
-    sub.pace_ps = start_ps.saturating_add(gap_ps);
-}
-
-/// Restarts pacing at `now_ns`: the last packet was delayed behind other subflows' packets.
-pub(crate) fn pace_from(sub: &mut Subflow, now_ns: Ns) {
-    let late_ps = (now_ns * PS).saturating_sub(sub.last_sent_ps);
-    sub.last_sent_ps += late_ps;
-    sub.pace_ps = sub.pace_ps.saturating_add(late_ps);
 }

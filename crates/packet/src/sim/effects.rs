@@ -1,9 +1,9 @@
 //! Execution of the effects that state machines request: pacing rates, timers, messages, pauses.
 
+use super::Sim;
+use crate::ends::{FlowState, blank};
 use crate::event::{Actor, Event};
-use crate::flow::{FlowState, blank, set_pace};
-use crate::pfc::ControlFrame;
-use crate::sim::Sim;
+use crate::net::ControlFrame;
 use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
@@ -13,7 +13,7 @@ const NOBODY: u32 = 0;
 impl<S: Scheme> Sim<S> {
     /// Executes the effects that state machine `who` requested.
     #[inline]
-    pub(crate) fn carry_out(&mut self, who: Actor) {
+    pub(super) fn carry_out(&mut self, who: Actor) {
         if self.io.effects_mut().is_empty() {
             return;
         }
@@ -22,23 +22,12 @@ impl<S: Scheme> Sim<S> {
         for effect in effects.drain(..) {
             match (effect, who) {
                 (Effect::Pace { subflow, rate_bps, window_bytes }, Actor::Source(flow)) => {
-                    let at = self.sub_of(flow, subflow);
-                    let demand_bps = self.flows[flow].demand_bps;
-                    set_pace(
-                        &mut self.subs[at],
-                        rate_bps,
-                        window_bytes,
-                        demand_bps,
-                        self.set.clock,
-                        self.set.pacing.late_rates,
-                    );
-                    if self.set.pacing.one_timer {
-                        self.set_timer_forward(at);
-                    }
+                    let at = self.ends.set_pace(flow, subflow, rate_bps, window_bytes);
+                    self.rate_is_set(at);
                 }
                 (Effect::Timer { timer, at_ns }, who) => {
                     if let Actor::Source(flow) | Actor::Sink(flow) = who {
-                        self.flows.hold(flow);
+                        self.ends.hold(flow);
                     }
                     let event = match who {
                         Actor::Source(flow) => Event::SourceTimer(flow, timer),
@@ -47,7 +36,7 @@ impl<S: Scheme> Sim<S> {
                         Actor::Node(node) => Event::NodeTimer(node, timer, self.life(who)),
                         Actor::Controller => Event::ControllerTimer(timer, self.life(who)),
                     };
-                    self.wheel.push(at_ns.max(self.now_ns), event);
+                    self.net.schedule(at_ns, event);
                 }
                 (Effect::Ctl { to, subflow, message, class, bytes }, who) => {
                     self.send_ctl(who, subflow, to, message, class, bytes);
@@ -63,37 +52,23 @@ impl<S: Scheme> Sim<S> {
         self.scratch = effects;
     }
 
-    pub(crate) fn leaves(&self, link: LinkId, node: NodeId) -> bool {
-        self.ports.get(link).is_some_and(|p| p.port.from == Some(node))
+    fn leaves(&self, link: LinkId, node: NodeId) -> bool {
+        self.net.port(link).is_some_and(|port| port.from == Some(node))
     }
 
-    pub(crate) fn send_ctl(
-        &mut self,
-        who: Actor,
-        subflow: SubflowId,
-        to: To,
-        message: S::Ctl,
-        class: Class,
-        bytes: u32,
-    ) {
+    fn send_ctl(&mut self, who: Actor, subflow: SubflowId, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let source_of = |sim: &Self, flow: FlowId| {
             // A message to an ended flow is dropped, whether the flow's state has been removed or not.
-            let f = sim.flows.get(flow).filter(|f| !f.is_over())?;
-            let sub = &sim.subs[f.first_sub];
-            sim.ends(sim.routes.of(sub.forward))
-        };
-        let path = |sim: &Self, flow: FlowId| {
-            let sub = &sim.subs[sim.sub_of(flow, subflow)];
-            let turn = sim.answers.unwrap_or(sub.turn());
-            (sub.path(turn), turn)
+            let f = sim.ends.get(flow).filter(|f| !f.is_over())?;
+            sim.net.path_ends(sim.net.routes().of(sim.ends.sub(f.first_sub).forward))
         };
         let (flow, way, route, number) = match (who, to) {
             (Actor::Source(flow), To::Sink) => {
-                let (path, turn) = path(self, flow);
+                let (path, turn) = self.ends.message_path(flow, subflow);
                 (flow, Way::Out, Some(path.forward), turn)
             }
             (Actor::Sink(flow), To::Source) => {
-                let (path, turn) = path(self, flow);
+                let (path, turn) = self.ends.message_path(flow, subflow);
                 (flow, Way::Back, Some(path.back), turn)
             }
             (Actor::Source(flow), To::Controller) => {
@@ -102,7 +77,7 @@ impl<S: Scheme> Sim<S> {
             }
             // A message to an ended flow is dropped even if the flow has state: the time of its removal must not
             // change results.
-            (Actor::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
+            (Actor::Controller, To::Flow(flow)) if self.ends.get(flow).is_none_or(FlowState::is_over) => {
                 (flow, Way::ControllerToFlow, None, NOBODY)
             }
             (Actor::Controller, To::Flow(flow)) => {
@@ -116,7 +91,7 @@ impl<S: Scheme> Sim<S> {
                 let ways = self.machines.ways.get(node).copied().flatten();
                 (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node.0)
             }
-            (Actor::Node(_), To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => return,
+            (Actor::Node(_), To::Flow(flow)) if self.ends.get(flow).is_none_or(FlowState::is_over) => return,
             (Actor::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
             (Actor::Source(flow), To::Host) => {
                 let Some((node, _)) = source_of(self, flow) else { return };
@@ -127,7 +102,7 @@ impl<S: Scheme> Sim<S> {
                 return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
             }
             (Actor::Hop(_) | Actor::Node(_), To::Neighbour(link)) => {
-                return self.send_control(link, ControlFrame::Message(message), bytes);
+                return self.net.send_control(link, ControlFrame::Message(message), bytes);
             }
             _ => {
                 debug_assert!(false, "{who:?} cannot send to {to:?}");
@@ -136,7 +111,7 @@ impl<S: Scheme> Sim<S> {
         };
         // Without a path to the destination, the message is lost.
         let Some(route) = route else { return };
-        let mut packet = blank(flow, subflow, route, self.now_ns);
+        let mut packet = blank(flow, subflow, route, self.net.now_ns());
         packet.kind = PacketKind::Ctl;
         packet.way = way;
         packet.number = number;
@@ -144,9 +119,9 @@ impl<S: Scheme> Sim<S> {
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));
         // If the controller is at that node, the path has no links.
-        if self.routes.of(route).is_empty() {
-            self.flows.hold(flow);
-            let id = self.slab.insert(packet);
+        if self.net.routes().of(route).is_empty() {
+            self.ends.hold(flow);
+            let id = self.net.insert(packet);
             self.on_ctl(id);
         } else {
             self.launch(packet);

@@ -1,6 +1,7 @@
 //! States of flows by number. States of ended flows are removed.
 
-use crate::flow::{FlowState, SubId};
+use super::flow::FlowState;
+use crate::event::SubId;
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 use subak_core::scheme::Scheme;

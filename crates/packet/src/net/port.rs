@@ -1,8 +1,8 @@
 //! An output port: queue, serializer and counters of one directed link.
 
-use crate::pfc::Gate;
-use crate::serializer::{ControlFrameTimes, Serializer};
-use crate::waiting::{Departures, Handled, QueueStatus};
+use super::pfc::Gate;
+use super::serializer::{ControlFrameTimes, Serializer};
+use super::waiting::{Departures, Handled, QueueStatus};
 use std::mem::offset_of;
 use subak_core::backend::LinkView;
 use subak_core::scheme::{PacketKind, Port, Queue, Scheme};
@@ -11,9 +11,9 @@ use subak_core::{LinkId, Ns};
 /// A directed link with its queue and state machine. The fields that every packet uses come first, on as few cache
 /// lines as possible.
 #[repr(C, align(64))]
-pub struct PortState<S: Scheme> {
+pub(super) struct PortState<S: Scheme> {
     /// The queue, if departure times are computed on arrival; `queue` is then unused.
-    pub(crate) departures: Option<Departures>,
+    pub departures: Option<Departures>,
     /// Transmitter of the link.
     pub serializer: Serializer,
     /// Number of active faults that keep the link down.
@@ -54,6 +54,31 @@ pub struct PortState<S: Scheme> {
     pub reverse_link: Option<LinkId>,
     /// Pauses of packet classes on the link.
     pub gate: Gate,
+    /// Packets in `queue`, counted here to check the queue's own counts.
+    #[cfg(debug_assertions)]
+    held: Held,
+}
+
+/// Packets that entered a queue and neither left nor were dropped.
+#[cfg(debug_assertions)]
+#[derive(Default)]
+struct Held {
+    packets: u64,
+    bytes: u64,
+}
+
+#[cfg(debug_assertions)]
+impl Held {
+    fn enter(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+
+    /// Overflows if more leaves than has entered.
+    fn leave(&mut self, bytes: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(bytes);
+    }
 }
 
 const fn least(bytes: usize) -> usize {
@@ -90,12 +115,14 @@ impl<S: Scheme> PortState<S> {
             peak_queued_bytes: 0,
             view: LinkView::default(),
             port,
+            #[cfg(debug_assertions)]
+            held: Held::default(),
         }
     }
 
     /// Updates the queue length in `port`, which state machines read.
     #[inline]
-    pub(crate) fn refresh(&mut self, handled: &Handled) {
+    pub fn refresh(&mut self, handled: &Handled) {
         if self.departures.is_some() {
             return self.remove_departed(handled);
         }
@@ -116,6 +143,7 @@ impl<S: Scheme> PortState<S> {
             self.last_kind = first.kind();
             departures.waiting.pop_front();
         }
+        debug_assert!(!departures.waiting.is_empty() || departures.bytes == 0, "an empty queue has no bytes");
         self.port.queued_bytes = departures.bytes;
         self.port.queued_packets = departures.waiting.len() as u32;
     }
@@ -147,6 +175,33 @@ impl<S: Scheme> PortState<S> {
         standing
     }
 
+    /// Notes, for [`PortState::check`], that a packet of `bytes` has entered the queue.
+    #[inline]
+    pub fn note_in(&mut self, bytes: u32) {
+        let _ = bytes;
+        #[cfg(debug_assertions)]
+        self.held.enter(bytes);
+    }
+
+    /// Notes, for [`PortState::check`], that a packet of `bytes` has left the queue or was dropped.
+    #[inline]
+    pub fn note_out(&mut self, bytes: u32) {
+        let _ = bytes;
+        #[cfg(debug_assertions)]
+        self.held.leave(bytes);
+    }
+
+    /// Checks that the queue has the packets that entered it and neither left nor were dropped, and the sum of their
+    /// bytes.
+    #[inline]
+    pub fn check(&self) {
+        #[cfg(debug_assertions)]
+        {
+            let has = (self.queue.packets() as u64, self.queue.bytes());
+            debug_assert_eq!(has, (self.held.packets, self.held.bytes), "queue of {:?}", self.port.link);
+        }
+    }
+
     /// Sends a packet at `now_ns`; returns the end of its last bit, ns.
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, kind: PacketKind, bytes: u32) -> Ns {
@@ -165,7 +220,7 @@ impl<S: Scheme> PortState<S> {
     }
 
     /// State of the link at `now_ns`.
-    pub(crate) fn view_at(&self, now_ns: Ns, handled: &Handled) -> LinkView {
+    pub fn view_at(&self, now_ns: Ns, handled: &Handled) -> LinkView {
         let mut view = self.view;
         let standing = self.standing(handled);
         let QueueStatus { queued_bytes, queued_packets, mut sent_bytes, last_kind, until_ticks } = standing;

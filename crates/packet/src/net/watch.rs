@@ -1,16 +1,16 @@
-//! Reports packet events to the watcher, and pacing rates to the caller.
+//! Reports of packet events to the watcher.
 
-use crate::sim::Sim;
+use super::Net;
 use std::fmt::Debug;
-use subak_core::backend::{PaceView, PacketEvent, TraceRecord};
+use subak_core::backend::{PacketEvent, TraceRecord, Watcher};
 use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way};
 use subak_core::{FlowId, LinkId, SubflowId};
 
-impl<S: Scheme> Sim<S> {
+impl<S: Scheme> Net<S> {
     /// Reports an event of packet `id` at `link`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn saw(&mut self, event: PacketEvent, link: LinkId, id: PacketId) {
+    pub(super) fn saw(&mut self, event: PacketEvent, link: LinkId, id: PacketId) {
         let Some(watcher) = &mut self.watcher else { return };
         let packet = &self.slab[id];
         let flow = (packet.flow != FlowId::NONE).then_some(packet.flow);
@@ -48,7 +48,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Reports the arrival of a control frame at the upstream end of `link`.
-    pub(crate) fn saw_control(&mut self, link: LinkId, message: &S::Ctl) {
+    pub fn saw_control(&mut self, link: LinkId, message: &S::Ctl) {
         let Some(watcher) = &mut self.watcher else { return };
         if !watcher.wants(self.now_ns, None, link) {
             return;
@@ -78,14 +78,9 @@ impl<S: Scheme> Sim<S> {
         });
     }
 
-    /// Pacing rates of the subflows of `flow`, as last set by its state machine.
-    pub(crate) fn paces_of(&self, flow: FlowId) -> Vec<PaceView> {
-        let Some(f) = self.flows.get(flow).filter(|f| f.open) else { return Vec::new() };
-        let view = |sub: &crate::flow::Subflow| PaceView {
-            pace_bps: if sub.held { Some(0.0) } else { sub.rate_bps },
-            window_bytes: (!sub.held && sub.window_bytes < u64::MAX).then_some(sub.window_bytes),
-            in_flight_bytes: sub.sender.in_flight_bytes(),
-        };
-        f.subs().map(|at| view(&self.subs[at])).collect()
+    /// Lets `watcher` observe all packet events from now on. To be called before any packet is sent.
+    pub fn watch(&mut self, watcher: Box<dyn Watcher>) {
+        self.wake_for_each();
+        self.watcher = Some(watcher);
     }
 }

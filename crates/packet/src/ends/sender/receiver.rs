@@ -1,14 +1,28 @@
 //! Reassembly state of a subflow at the receiver.
 
 use std::collections::VecDeque;
-use subak_core::scheme::Blocks;
+use subak_core::scheme::{Blocks, Recovery};
 
 /// Largest length of a block in an ACK, and of the hole between its blocks, segments.
 const LONGEST_RUN: u32 = 256;
 
+/// Outcome of a segment's arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived {
+    /// The segment had not arrived before.
+    New,
+    /// The segment had arrived before.
+    Again,
+    /// The segment is dropped, since an earlier one is missing. Whether the receiver must report this: once for each
+    /// gap.
+    Gap(bool),
+}
+
 /// Receiver of one subflow: tracks which segments have arrived.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Receiver {
+    /// Whether segments that arrive out of order are dropped ([`subak_core::scheme::Recovery::go_back`]).
+    go_back: bool,
     /// First segment that has not arrived.
     next: u32,
     /// Whether `next + 1 + i` has arrived.
@@ -18,8 +32,22 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Records the arrival of `segment`; returns whether the segment had not arrived before.
-    pub fn arrived(&mut self, segment: u32) -> bool {
+    /// A receiver without segments.
+    pub fn new(recovery: &Recovery) -> Self {
+        Receiver { go_back: recovery.go_back, next: 0, beyond: VecDeque::new(), complained: false }
+    }
+
+    /// Records the arrival of `segment`.
+    #[inline]
+    pub fn arrived(&mut self, segment: u32) -> Arrived {
+        if self.go_back && segment > self.next {
+            return Arrived::Gap(!std::mem::replace(&mut self.complained, true));
+        }
+        if self.takes(segment) { Arrived::New } else { Arrived::Again }
+    }
+
+    /// Marks `segment` as arrived; returns whether it was not.
+    fn takes(&mut self, segment: u32) -> bool {
         let Some(ahead) = segment.checked_sub(self.next) else { return false };
         if ahead > 0 {
             let at = ahead as usize - 1;
@@ -52,11 +80,6 @@ impl Receiver {
         };
         let (run, hole) = (count(true), count(false));
         Blocks::new(run, hole, count(true))
-    }
-
-    /// Whether the receiver must report a missing segment (go-back-N); true once for each gap.
-    pub fn complains(&mut self) -> bool {
-        !std::mem::replace(&mut self.complained, true)
     }
 
     /// First segment that has not arrived.

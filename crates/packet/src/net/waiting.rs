@@ -1,8 +1,8 @@
 //! Queues whose departures are fixed at arrival: the packets that wait, and the position in the order of events up to
 //! which they have left.
 
+use super::serializer::TICKS_PER_NS;
 use crate::event::{Event, Packed};
-use crate::serializer::TICKS_PER_NS;
 use crate::wheel::Tied;
 use std::collections::VecDeque;
 use subak_core::scheme::{PacketId, PacketKind};

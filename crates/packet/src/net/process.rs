@@ -1,8 +1,8 @@
 //! A logical process (LP) of a parallel run, and its messages to others.
 
-use crate::cut::Cut;
+use super::cut::Cut;
+use super::pfc::ControlFrame;
 use crate::event::ArrivalTurn;
-use crate::pfc::ControlFrame;
 use std::sync::Arc;
 use subak_core::scheme::{Packet, Scheme};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
@@ -52,5 +52,12 @@ impl<S: Scheme> LogicalProcess<S> {
         self.first_ns = self.first_ns.min(arrives_ns);
         self.crossed += 1;
         self.out[usize::from(to)].push(message);
+    }
+
+    /// Posts to every other logical process (LP) that the flow has finished in this LP.
+    pub fn tell_finished(&mut self, flow: FlowId) {
+        let here = self.number;
+        let others = self.out.iter_mut().enumerate().filter(|&(to, _)| to != here);
+        others.for_each(|(_, out)| out.push(LpMessage::Finished(flow)));
     }
 }

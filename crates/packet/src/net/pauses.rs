@@ -1,7 +1,7 @@
 //! Priority flow control (PFC): buffer accounting, pause frames, and deadlock detection.
 
-use crate::pfc::{ControlFrame, FRAME_BYTES};
-use crate::sim::Sim;
+use super::Net;
+use super::pfc::{ControlFrame, FRAME_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::scheme::{Class, PacketId, Scheme};
 use subak_core::{LinkId, Ns};
@@ -9,11 +9,11 @@ use subak_core::{LinkId, Ns};
 /// Smallest duration of pauses that count as a deadlock, ns.
 const PATIENCE_NS: Ns = 1_000_000;
 
-impl<S: Scheme> Sim<S> {
+impl<S: Scheme> Net<S> {
     /// Whether the switch has buffer for packet `id`, which arrived by `link`; pauses the packet's class on `link`
     /// if needed.
     #[inline]
-    pub(crate) fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
+    pub fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
         let Some(pfc) = &mut self.pfc else { return true };
         let (class, bytes) = (self.slab[id].class, self.slab[id].bytes);
         let (has_room, pauses) = pfc.admit(link, class, bytes);
@@ -26,7 +26,7 @@ impl<S: Scheme> Sim<S> {
     /// Releases the buffer space of packet `id`, which leaves its queue; resumes the packet's class on its ingress
     /// link if possible.
     #[inline]
-    pub(crate) fn give_room(&mut self, id: PacketId) {
+    pub fn give_room(&mut self, id: PacketId) {
         let Some(pfc) = &mut self.pfc else { return };
         let packet = &self.slab[id];
         let (class, Some(before)) = (packet.class, packet.hop.checked_sub(1)) else { return };
@@ -43,7 +43,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Sends the present state of each pause over `link`, which is up again: pause frames were lost while it was
     /// down.
-    pub(crate) fn repeat_frames(&mut self, link: LinkId) {
+    pub(super) fn repeat_frames(&mut self, link: LinkId) {
         let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].reverse_link) else { return };
         if !self.ports[link].begins_here {
             return;
@@ -64,15 +64,15 @@ impl<S: Scheme> Sim<S> {
 }
 
 /// Links in a deadlock, each with the start of its pause, ns: each link is paused, and packets that arrived by it are
-/// queued for the next link of a cycle. `parts`: simulations of all logical processes.
-pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)> {
+/// queued for the next link of a cycle. `parts`: networks of all logical processes.
+pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[&Net<S>]) -> Vec<(LinkId, Ns)> {
     let until_ns = parts[0].now_ns.saturating_sub(PATIENCE_NS);
     let since = |link: LinkId, class: Class| {
         let found = parts.iter().map(|part| &part.ports[link]).find(|p| p.begins_here)?;
         found.gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns)
     };
     let mut waits: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
-    for (class, came_by, waits_for) in parts.iter().flat_map(Sim::waiting) {
+    for (class, came_by, waits_for) in parts.iter().flat_map(|part| part.waiting()) {
         if since(waits_for, class).is_some() && since(came_by, class).is_some() {
             waits.entry(came_by).or_default().insert(waits_for);
         }
