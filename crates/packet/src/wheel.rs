@@ -305,7 +305,7 @@ impl<E: Tied> Wheel<E> {
     }
 
     /// Removes the next event if it is due by `until_ns`; returns its time, its order value (draw) and the event.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, until_ns: Ns) -> Option<(Ns, u16, E)> {
         if self.gone == self.order.len() && !self.turn_to_next(until_ns) {
             return None;
@@ -379,6 +379,7 @@ impl<E: Tied> Wheel<E> {
 
     /// Makes the next bucket with events the current one, unless that bucket begins after `until_ns`; returns whether
     /// it did.
+    #[inline(never)]
     fn turn_to_next(&mut self, until_ns: Ns) -> bool {
         let near = self.next_occupied();
         let near = near.or_else(|| self.first_coarse().iter().map(|entry| entry.at_ns >> self.shift).min());

@@ -42,6 +42,7 @@ impl<S: Scheme> Net<S> {
 
     /// Computes the departure of packet `id`, which has arrived at `link`. Departed packets must have been removed
     /// from the queue.
+    #[inline]
     pub(super) fn fix_departure(&mut self, link: LinkId, id: PacketId) -> Pushed {
         let now_ns = self.now_ns;
         let p = &mut self.ports[link];
