@@ -7,6 +7,9 @@ use subak_core::backend::FlowView;
 use subak_core::scheme::{Loss, LossKind, Packet, RouteId, Scheme};
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
+/// Picoseconds per nanosecond.
+pub(super) const PS: u64 = 1000;
+
 pub(crate) struct FlowState<S: Scheme> {
     pub source: S::Source,
     pub sink: S::Sink,
@@ -102,7 +105,7 @@ impl Subflow {
     /// Time at which pacing allows the next packet, ns.
     #[inline]
     pub fn pace_ns(&self) -> Ns {
-        self.pace_ps.div_ceil(super::pacing::PS)
+        self.pace_ps.div_ceil(PS)
     }
 
     /// Route for a data packet that is sent at `now_ns`.

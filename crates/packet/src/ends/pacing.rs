@@ -1,11 +1,9 @@
 //! Arithmetic of pacing.
 
-use super::flow::Subflow;
+use super::flow::{PS, Subflow};
 use subak_core::Ns;
 use subak_core::scheme::{Clock, Rules};
 
-/// Picoseconds per nanosecond.
-pub(super) const PS: u64 = 1000;
 /// Largest time between two paced packets, ps: more than ten days.
 const LONGEST_GAP_PS: f64 = 1e18;
 
