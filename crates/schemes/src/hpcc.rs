@@ -17,16 +17,13 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
+use crate::telemetry::{Stamper, Telemetry, identity};
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
-use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Preset, Rules, Scheme, SchemeKind, Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Headers, Info, Io, Named, Param, Params, PathInfo, Port, Preset, Rules, Scheme,
+    SchemeKind, Settles, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
-
-/// Largest number of telemetry records in a packet; links beyond these are not measured.
-pub const MAX_HOPS: usize = 8;
 
 /// Number of flows whose additive steps W_AI together fill the gap from eta to 1. At HPCC's 100 Gb/s and 13 us, W_AI is
 /// then 80 bytes.
@@ -67,36 +64,6 @@ pub struct Hpcc {
     rdma: Rdma,
 }
 
-/// INT record of a link: time of departure, bytes sent so far, queue length and rate. Time and bytes sent wrap around.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Record {
-    at_ns: u32,
-    sent_bytes: u32,
-    queued_bytes: u32,
-    /// Rate of the link, bytes per ns (B in the paper).
-    bytes_per_ns: f32,
-}
-
-/// INT header of a packet: a record of each link after the first.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct HpccTelemetry {
-    links: [Record; MAX_HOPS],
-    hops: u8,
-    /// Hash of the links after the first, in their order ([`onto`]).
-    path: u32,
-}
-
-/// Hash of a path whose hash was `path`, extended by `link`.
-#[inline]
-fn onto(path: u32, link: LinkId) -> u32 {
-    mix(u64::from(path) << 32 | u64::from(link.0)) as u32
-}
-
-/// Hash of the path over `links`, as packets accumulate it: without the first link.
-fn identity(links: &[LinkId]) -> u32 {
-    links.iter().skip(1).fold(0, |path, &link| onto(path, link))
-}
-
 /// Sender of a flow.
 #[derive(Debug)]
 pub struct HpccSource {
@@ -122,14 +89,7 @@ struct HpccSubflow {
     update_from: u32,
     /// Hash of the subflow's path.
     path: u32,
-    before: HpccTelemetry,
-}
-
-/// Hop that adds telemetry to departing packets.
-#[derive(Debug, Clone)]
-pub struct Stamper {
-    sent_bytes: u32,
-    bytes_per_ns: f32,
+    before: Telemetry,
 }
 
 impl Named for Hpcc {
@@ -176,7 +136,7 @@ impl Named for Hpcc {
 }
 
 impl Scheme for Hpcc {
-    type Data = HpccTelemetry;
+    type Data = Telemetry;
     type Ctl = ();
     type Queue = Priority;
     type Source = HpccSource;
@@ -234,7 +194,7 @@ impl Scheme for Hpcc {
         }
     }
     fn hop(&self, port: &Port) -> Stamper {
-        Stamper { sent_bytes: 0, bytes_per_ns: (port.capacity_bps / 8e9) as f32 }
+        Stamper::new(port)
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
@@ -258,53 +218,18 @@ impl Hpcc {
             in_flight: 1.0,
             update_from: 0,
             path: identity(links),
-            before: HpccTelemetry::default(),
+            before: Telemetry::default(),
         }
     }
 }
-
-impl Hop<Hpcc> for Stamper {
-    fn on_capacity(&mut self, port: &Port) {
-        self.bytes_per_ns = (port.capacity_bps / 8e9) as f32;
-    }
-    #[inline]
-    fn on_dequeue(&mut self, io: &mut Io<Hpcc>, packet: &mut Packet<Hpcc>, port: &Port) {
-        self.sent_bytes = self.sent_bytes.wrapping_add(packet.bytes);
-        if packet.kind != PacketKind::Data || packet.hop == 0 {
-            return;
-        }
-        packet.data.path = onto(packet.data.path, port.link);
-        let at = usize::from(packet.data.hops);
-        if at < MAX_HOPS {
-            packet.data.links[at] = Record {
-                at_ns: io.now_ns as u32,
-                sent_bytes: self.sent_bytes,
-                queued_bytes: port.queued_bytes.min(u64::from(u32::MAX)) as u32,
-                bytes_per_ns: self.bytes_per_ns,
-            };
-            packet.data.hops += 1;
-        }
-    }
-}
-
-/// Upper bound of a packet's size, bytes.
-const MOST_PACKET_BYTES: f64 = 65_536.0;
 
 impl HpccSubflow {
     /// Computes U from the telemetry of this ACK and of the previous one (HPCC, algorithm 1, MeasureInflight).
-    fn measure(&mut self, now: &HpccTelemetry) {
+    fn measure(&mut self, now: &Telemetry) {
         let (mut u, mut tau) = (0.0, self.t_ns);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
-            let passed_ns = f64::from(now.at_ns.wrapping_sub(before.at_ns));
+            let Some((passed_ns, sent)) = now.since(before) else { continue };
             let rate = f64::from(now.bytes_per_ns);
-            if passed_ns <= 0.0 || rate <= 0.0 {
-                continue;
-            }
-            let sent = f64::from(now.sent_bytes.wrapping_sub(before.sent_bytes));
-            // A restarted switch counts from 0.
-            if sent > 2.0 * passed_ns * rate.max(f64::from(before.bytes_per_ns)) + MOST_PACKET_BYTES {
-                continue;
-            }
             let queue = f64::from(now.queued_bytes.min(before.queued_bytes));
             let of_link = (queue / self.t_ns + sent / passed_ns) / rate;
             if of_link > u {
@@ -332,7 +257,7 @@ impl HpccSubflow {
 
     /// The congestion window after an ACK, bytes. `None` if the ACK is of another path, or if there is no earlier
     /// telemetry to compare with.
-    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<HpccTelemetry>) -> Option<f64> {
+    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<Telemetry>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;
         }
@@ -368,7 +293,7 @@ impl Source<Hpcc> for HpccSource {
             self.pace(io, k, self.subflows[k].most);
         }
     }
-    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<HpccTelemetry>) {
+    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<Telemetry>) {
         if let Some(window) = self.subflows[ack.subflow].on_ack(&self.scheme, ack) {
             self.pace(io, ack.subflow, window);
         }
@@ -385,6 +310,7 @@ impl Source<Hpcc> for HpccSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::Record;
 
     /// A subflow at 100 Gb/s with T of 13 us: its window is 162,500 bytes and its step 81.25 bytes.
     fn subflow(given: serde_json::Value) -> (Hpcc, HpccSubflow) {
@@ -394,13 +320,13 @@ mod tests {
         (scheme, subflow)
     }
 
-    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> HpccTelemetry {
-        let mut telemetry = HpccTelemetry { hops: 1, ..HpccTelemetry::default() };
+    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> Telemetry {
+        let mut telemetry = Telemetry { hops: 1, ..Telemetry::default() };
         telemetry.links[0] = Record { at_ns, sent_bytes, queued_bytes, bytes_per_ns: 12.5 };
         telemetry
     }
 
-    fn ack(segment: u32, next_segment: u32, data: HpccTelemetry) -> Ack<HpccTelemetry> {
+    fn ack(segment: u32, next_segment: u32, data: Telemetry) -> Ack<Telemetry> {
         Ack {
             subflow: SubflowId(0),
             acked_bytes: 1000,

@@ -17,6 +17,7 @@ pub mod queue;
 pub mod registry;
 pub mod soze;
 mod tcp;
+pub mod telemetry;
 
 pub use any::AnyScheme;
 pub use registry::{Chosen, Visitor, scheme, with_scheme};
@@ -29,6 +30,7 @@ schemes! {
     rcp::Rcp,
     pfabric::PFabric,
     hpcc::Hpcc,
+    powertcp::PowerTcp,
     dcqcn::Dcqcn,
     timely::Timely,
     google_swift::GoogleSwift,

@@ -45,7 +45,7 @@ fn only_schemes_that_say_so_have_a_nic_of_their_own() {
     };
     for scheme in schemes() {
         let own = subak_schemes::scheme(scheme, &serde_json::Map::new()).unwrap().rules().nic;
-        let fixed = ["hpcc", "dcqcn", "timely", "wrr"].contains(&scheme);
+        let fixed = ["hpcc", "powertcp", "dcqcn", "timely", "wrr"].contains(&scheme);
         assert_eq!(own, fixed.then_some(Nic::TakesTurns), "{scheme}");
         let [queue, turns] = [Nic::Queue, Nic::TakesTurns].map(|nic| peak(scheme, nic));
         assert!(turns <= queue && (!fixed || turns == queue), "{scheme}: {turns} and {queue} bytes");
