@@ -396,7 +396,8 @@ def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
 
 def _listed(flows: Flows) -> Any:
     """Flows in the form of a case: a list of dicts, or a file."""
-    return dict(flows) if isinstance(flows, Mapping) and "file" in flows else tables.rows_of(flows, "flows", flow_keys())
+    names_a_file = isinstance(flows, Mapping) and "file" in flows
+    return dict(flows) if names_a_file else tables.rows_of(flows, "flows", flow_keys())
 
 
 def _indices(name: str, given: ArrayLike) -> Any:
