@@ -17,7 +17,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use crate::telemetry::{Stamper, Telemetry, identity};
+use crate::telemetry::{self, Stamper, Telemetry, identity};
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Info, Io, Named, Param, Params, PathInfo, Port, Preset, Rules, Scheme,
@@ -104,18 +104,8 @@ impl Named for Hpcc {
         params: lossless::params![
             Param::choice("preset", &["paper", "hpcc-simulator"], "source of the other parameters' defaults")
                 .presetting(PRESETS),
-            Param::number(
-                "header",
-                42.0,
-                ValueType::Bytes,
-                "bytes of telemetry in each data packet: 2, and 8 for each of five links"
-            ),
-            Param::number(
-                "ack_header",
-                28.0,
-                ValueType::Bytes,
-                "bytes that telemetry adds to an ACK beyond the shortest frame"
-            ),
+            telemetry::HEADER,
+            telemetry::ACK_HEADER,
             Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a fraction of the initial window")
                 .unless("w_ai"),
             Param::number("min_rate", 0.0, AMOUNT, "minimum window, as a fraction of the initial window"),
@@ -144,9 +134,8 @@ impl Scheme for Hpcc {
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Hpcc {
-            headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
+            headers: telemetry::headers(params)?,
             ai: params.within("ai", 0.0, 1.0)?,
             min_rate: params.within("min_rate", 0.0, 1.0)?,
             eta: params.within("eta", 0.01, 1.0)?,

@@ -14,7 +14,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use crate::telemetry::{Stamper, Telemetry, identity};
+use crate::telemetry::{self, Stamper, Telemetry, identity};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Headers, Info, Io, Named, Param, Params, PathInfo, Port, Rules, Scheme, SchemeKind, Settles,
@@ -75,18 +75,8 @@ impl Named for PowerTcp {
         goal: Goal::Own,
         weights: false,
         params: lossless::params![
-            Param::number(
-                "header",
-                42.0,
-                ValueType::Bytes,
-                "bytes of telemetry in each data packet: 2, and 8 for each of five links"
-            ),
-            Param::number(
-                "ack_header",
-                28.0,
-                ValueType::Bytes,
-                "bytes that telemetry adds to an ACK beyond the shortest frame"
-            ),
+            telemetry::HEADER,
+            telemetry::ACK_HEADER,
             Param::number("gamma", 0.9, AMOUNT, "weight of the newest window in the average: above 0, up to 1"),
             Param::number(
                 "beta",
@@ -112,9 +102,8 @@ impl Scheme for PowerTcp {
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(PowerTcp {
-            headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
+            headers: telemetry::headers(params)?,
             gamma: params.within("gamma", 1e-3, 1.0)?,
             beta_bytes: params.number("beta"),
             flows: params.within("host_flows", 1.0, 1e9)?,

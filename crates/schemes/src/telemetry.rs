@@ -3,12 +3,34 @@
 //! As in HPCC (Li et al., SIGCOMM 2019, section 3.2 and 4.1): queue length, bytes sent, time and rate of each link after the
 //! sender's own, and an identity of the path, so that the telemetry of a path that a flow has left is recognized.
 
-use subak_core::LinkId;
+use subak_core::keys::ValueType;
 use subak_core::rng::mix;
-use subak_core::scheme::{Hop, Io, Packet, PacketKind, Port, Scheme};
+use subak_core::scheme::{Headers, Hop, Io, Packet, PacketKind, Param, Params, Port, Scheme};
+use subak_core::{InputError, LinkId};
 
 /// Largest number of telemetry records in a packet; links beyond these are not measured.
 pub const MAX_HOPS: usize = 8;
+
+/// Parameter `header`: bytes of telemetry in a data packet.
+pub const HEADER: Param = Param::number(
+    "header",
+    42.0,
+    ValueType::Bytes,
+    "bytes of telemetry in each data packet: 2, and 8 for each of five links",
+);
+/// Parameter `ack_header`: bytes of telemetry in an ACK.
+pub const ACK_HEADER: Param = Param::number(
+    "ack_header",
+    28.0,
+    ValueType::Bytes,
+    "bytes that telemetry adds to an ACK beyond the shortest frame",
+);
+
+/// Reads the parameters [`HEADER`] and [`ACK_HEADER`].
+pub fn headers(params: &Params) -> Result<Headers, InputError> {
+    let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
+    Ok(Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? })
+}
 
 /// Upper bound of a packet's size, bytes.
 const MOST_PACKET_BYTES: f64 = 65_536.0;
