@@ -15,10 +15,6 @@ const BOUNDS: ConnectionLimits = ConnectionLimits { connections: 256, patience: 
 /// Smallest interval between two queries of the daemon's state, however many readers there are.
 const FRESH: Duration = Duration::from_millis(200);
 
-const PAGE: &str = include_str!("../../../python/subak/page/page.html");
-const SCRIPT: &str = include_str!("../../../python/subak/page/page.js");
-const STYLE: &str = include_str!("../../../python/subak/page/page.css");
-
 struct Site {
     line: Line,
     token: Option<String>,
@@ -94,9 +90,9 @@ impl Site {
         let answer = |kind, body: &str| Page { status: "200 OK", kind, body: body.as_bytes().into() };
         let is_whole = query.split('&').any(|pair| pair == "network=1");
         match path {
-            "/" => answer("text/html; charset=utf-8", PAGE),
-            "/page.js" => answer("text/javascript; charset=utf-8", SCRIPT),
-            "/page.css" => answer("text/css; charset=utf-8", STYLE),
+            "/" => answer("text/html; charset=utf-8", subak_page::PAGE),
+            "/page.js" => answer("text/javascript; charset=utf-8", subak_page::SCRIPT),
+            "/page.css" => answer("text/css; charset=utf-8", subak_page::STYLE),
             "/healthz" => self.of("text/plain; charset=utf-8", "health", |_| Ok("alive\n".to_string())),
             "/readyz" => self.of("text/plain; charset=utf-8", "ready", |look| {
                 let rests = if look.is_draining { "it was drained" } else { "another allocator serves" };

@@ -24,8 +24,8 @@ impl PyWatched {
 #[pyfunction]
 pub fn page_files() -> [(&'static str, &'static str, &'static str); 3] {
     [
-        ("/", "text/html; charset=utf-8", include_str!("../../../python/subak/page/page.html")),
-        ("/page.js", "text/javascript; charset=utf-8", include_str!("../../../python/subak/page/page.js")),
-        ("/page.css", "text/css; charset=utf-8", include_str!("../../../python/subak/page/page.css")),
+        ("/", "text/html; charset=utf-8", subak_page::PAGE),
+        ("/page.js", "text/javascript; charset=utf-8", subak_page::SCRIPT),
+        ("/page.css", "text/css; charset=utf-8", subak_page::STYLE),
     ]
 }
