@@ -396,8 +396,9 @@ def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
 
 def _listed(flows: Flows) -> Any:
     """Flows in the form of a case: a list of dicts, or a file."""
-    names_a_file = isinstance(flows, Mapping) and "file" in flows
-    return dict(flows) if names_a_file else tables.rows_of(flows, "flows", flow_keys())
+    if isinstance(flows, Mapping) and "file" in flows:
+        return dict(flows)
+    return tables.rows_of(flows, "flows", flow_keys())
 
 
 def _indices(name: str, given: ArrayLike) -> Any:

@@ -55,7 +55,8 @@ def run(
     :param spec: The path of a file, or a dict. The network of a dict may be a ``Network``, and the ``flows`` of its
         workload ``steps`` a table: a frame of pandas or polars, an Arrow table, a dict of columns.
     :param out: The folder of the results.
-    :param jobs: Number of parallel trials; by default the number of processors.
+    :param jobs: Number of parallel trials; by default the number of processors. Trials of a spec with schemes in Python
+        run on that many processes.
     :param threads: Threads of one trial at packet level; results are the same for any number. If neither ``jobs`` nor
         ``threads`` is given, trials with 64 hosts or more share the idle processors.
     :param trial: Number of the only trial to run.
@@ -91,7 +92,8 @@ def run(
         remove_results(Path(out), checked.name)
     with listening(progress, checked.name, lambda: cluster.workers if cluster else None) as listener:
         try:
-            carry_out(checked, Path(out), jobs, threads, trial, listener, dict(policies or {}), cluster=cluster)
+            named = dict(policies or {})
+            carry_out(checked, Path(out), jobs, threads, trial, listener, named, cluster=cluster, classes=bool(schemes))
         except KeyboardInterrupt as stopped:
             stopped.add_note(_left(Path(out)))
             raise
@@ -151,11 +153,21 @@ def carry_out(
     policies: dict[str, Weigher] | None = None,
     watched: _subak.Watched | None = None,
     cluster: Cluster | None = None,
+    classes: bool = False,
 ) -> dict[str, Any]:
-    """Runs the missing trials here or on the workers of ``cluster``, and returns the outcome."""
+    """Runs the missing trials here or on the workers of ``cluster``, and returns the outcome.
+
+    Trials of a spec with schemes in Python run on processes, since an interpreter runs one at a time. They do not if
+    ``classes`` of the caller are among the schemes.
+    """
+    from subak import processes
     from subak.testbed.backend import carry
 
     elsewhere = cluster.runs(spec) if cluster else None
+    stays = classes or policies or watched or threads or trial is not None
+    count = jobs or len(os.sched_getaffinity(0))
+    if not elsewhere and not stays and count > 1 and processes.suits(spec):
+        elsewhere = processes.runs(spec, count)
     ended: dict[str, Any] = json.loads(
         spec.run(out, jobs or 0, trial, progress, policies or {}, carry, watched, elsewhere, threads or 0)
     )

@@ -6,8 +6,10 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -431,3 +433,72 @@ def test_nonsense_is_refused_in_words_or_carried_out(seed: int, tmp_path: Path) 
         )
         assert "Panic" not in str(said)
         assert "defect" not in str(said)
+
+
+def test_processes_give_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE.replace("io.pace(", "print('said'); io.pace("))
+    several = {"run": {"duration": "1ms", "seeds": 2}}
+    text = json.dumps(spec([{"python": "mine.py:Mine"}, {"name": "reno"}], **several))
+    (tmp_path / "spec.json").write_text(text)
+    one, two = (
+        subak.run(tmp_path / "spec.json", tmp_path / name, jobs=jobs, progress=False)
+        for name, jobs in (("one", 1), ("two", 2))
+    )
+    assert not two.failed
+    assert one.table().equals(two.table())
+    written = [(tmp_path / name / "results.parquet").read_bytes() for name in ("one", "two")]
+    assert written[0] == written[1]
+
+
+DYING = """
+import os, subak
+
+class Mine(subak.Scheme):
+    params = {"window": (20, "packets")}
+    def source(self, flow):
+        if self.window == 3:
+            os.kill(os.getpid(), 9)
+        return Sender()
+
+class Sender(subak.Source):
+    def on_start(self, io):
+        io.pace(window=30000)
+"""
+
+
+def test_a_process_that_dies_fails_its_trial_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(DYING)
+    schemes = [{"python": "mine.py:Mine", "params": {"window": [2, 3, 4]}}, {"name": "reno"}]
+    (tmp_path / "spec.json").write_text(json.dumps(spec(schemes)))
+    results = subak.run(tmp_path / "spec.json", tmp_path / "out", jobs=2, progress=False)
+    assert list(results.failed) == [1]
+    assert "its process was ended by SIGKILL" in str(results.failed[1])
+    assert (tmp_path / "out/trials/3.parquet").exists()
+
+
+def test_an_interrupted_run_ends_its_processes(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    schemes = [{"python": "mine.py:Mine"}, {"name": "reno"}]
+    text = json.dumps(spec(schemes, run={"duration": "10s", "seeds": 4}, measure={"rates": "10ms"}))
+    (tmp_path / "spec.json").write_text(text)
+    code = (
+        f"import subak; subak.run({str(tmp_path / 'spec.json')!r}, {str(tmp_path / 'out')!r}, jobs=2, progress=False)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as run:
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+        while True:
+            pids = [
+                int(pid)
+                for task in Path(f"/proc/{run.pid}/task").iterdir()
+                for pid in (task / "children").read_text().split()
+            ]
+            if len(pids) == 2:
+                break
+            time.sleep(0.05)
+        assert children.exists()
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        said = run.stderr.read() if run.stderr else ""
+    assert "KeyboardInterrupt" in said
+    assert "trials are complete" in said
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
