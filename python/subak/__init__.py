@@ -13,19 +13,23 @@ from subak._subak import __version__
 from subak.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
-    from subak._subak import Answer, Table
+    from subak._subak import Answer, Router, Sizes, Stream, Table
+    from subak.allocation import allocate
     from subak.api import Network, Rows, converge, solve, structure
     from subak.doubling import upgrades
     from subak.incremental import Incremental
-    from subak.ned import Ned
+    from subak.ned import Ned, ned_times
     from subak.results import Results
+    from subak.rounds import Rounds
     from subak.runs import Difference, diff, movie, report, run
     from subak.schemas import schema
     from subak.scheme import FairCodel, Fifo, Hop, Priority, Rank, Recovery, Scheme, Sink, Source, Stfq
     from subak.simulation import Simulation
     from subak.sockets import set_weight
     from subak.soze import soze_margin
+    from subak.soze_fluid import SozeFluid
     from subak.structures import Structure
+    from subak.xwi import Xwi
 
 __all__ = [
     "Answer",
@@ -42,18 +46,26 @@ __all__ = [
     "Rank",
     "Recovery",
     "Results",
+    "Rounds",
+    "Router",
     "Rows",
     "Scheme",
     "Simulation",
     "Sink",
+    "Sizes",
     "Source",
+    "SozeFluid",
     "Stfq",
+    "Stream",
     "Structure",
     "Table",
+    "Xwi",
     "__version__",
+    "allocate",
     "converge",
     "diff",
     "movie",
+    "ned_times",
     "report",
     "run",
     "schema",
@@ -65,10 +77,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answer": "_subak",
+    **dict.fromkeys(("Answer", "Router", "Sizes", "Stream", "Table"), "_subak"),
     "Incremental": "incremental",
     "Ned": "ned",
-    "Table": "_subak",
+    "ned_times": "ned",
+    "allocate": "allocation",
+    "SozeFluid": "soze_fluid",
+    "Rounds": "rounds",
+    "Xwi": "xwi",
     "Network": "api",
     "Rows": "api",
     "converge": "api",

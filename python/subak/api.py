@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +17,7 @@ from subak.tables import Frame
 
 if TYPE_CHECKING:
     import networkx as nx
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from subak._subak import Answer
     from subak.structures import Structure
@@ -222,6 +222,8 @@ def solve(
     solver: str = "auto",
     iterations: int | None = None,
     gamma: float | None = None,
+    tolerance: float | None = None,
+    prices: ArrayLike | None = None,
 ) -> Answer:
     """Solves one allocation problem exactly and certifies the answer.
 
@@ -238,9 +240,14 @@ def solve(
         too.
     :param iterations: Number of iterations of ``ned`` and its baselines; 1000 by default.
     :param gamma: Step size of these methods; each has a default.
+    :param tolerance: Largest residual of the certificate with which an answer counts as optimal; 1e-8 by default.
+        Iterations of the exact solvers end there.
+    :param prices: A price for each link from which the exact solver of a utility starts, such as
+        ``answer.links["price"]`` of a similar problem: after a small change this saves most iterations.
     :raises InputError: for an invalid problem, with the place, the problem and a hint.
     """
-    return case_of(problem, flows, policy).solve(solver, iterations, gamma)
+    start = None if prices is None else _values("prices", prices)
+    return case_of(problem, flows, policy).solve(solver, iterations, gamma, tolerance, start)
 
 
 @inputs.keywords
@@ -399,6 +406,20 @@ def _listed(flows: Flows) -> Any:
     if isinstance(flows, Mapping) and "file" in flows:
         return dict(flows)
     return tables.rows_of(flows, "flows", flow_keys())
+
+
+def rows_of(network: _subak.Network, paths: Iterable[Sequence[str] | Sequence[int] | NDArray[Any]]) -> tuple[Any, Any]:
+    """Offsets and numbers of the links of paths, which have ids or numbers."""
+    import numpy as np
+
+    listed = [list(path) for path in paths]
+    flat: list[Any] = [link for path in listed for link in path]
+    if any(isinstance(link, str) for link in flat):
+        if not all(isinstance(link, str) for link in flat):
+            raise InputError(None, "paths", "ids and numbers of links are mixed", "give one of the two")
+        flat = network.link_numbers(flat)
+    ptr = np.cumsum([0, *map(len, listed)])
+    return _indices("link_ptr", ptr), _indices("links", flat)
 
 
 def _indices(name: str, given: ArrayLike) -> Any:

@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from subak import _subak
 from subak.errors import InputError
 
 P = ParamSpec("P")
@@ -66,6 +67,24 @@ def _readable(name: str) -> Iterator[None]:
             raise
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(name, "", f"it cannot be read: {what}", "check the path and its permissions") from None
+
+
+def flow_number(flow: int) -> int:
+    """The number of a flow; an error for what is no such number."""
+    if isinstance(flow, bool) or not hasattr(flow, "__index__") or not 0 <= flow < 1 << 32:
+        raise InputError(None, "flow", f"it is {flow!r}", "give the number that add returned")
+    return flow
+
+
+def time_ns(place: str, given: int | str) -> int:
+    """A time in ns: a whole number of nanoseconds, or text with a unit."""
+    if isinstance(given, str):
+        return _subak.nanoseconds(given)
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        raise InputError(None, place, f"it is {given!r}", 'give a whole number of nanoseconds, or text such as "5ms"')
+    if given.__index__() < 0:
+        raise InputError(None, place, f"it is {given!r}", "give a time of at least 0")
+    return given.__index__()
 
 
 def keywords(call: Callable[P, T]) -> Callable[P, T]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from subak import _subak, inputs, runs, tables
@@ -116,19 +116,32 @@ class Simulation(_subak.Simulation):
         """
         if stop_at not in (None, "finish", "done"):
             raise InputError(None, "stop_at", f"it is {stop_at!r}", 'give None, "finish" or "done"')
-        return super().advance(_time("until", until), stop_at or "time")
+        return super().advance(inputs.time_ns("until", until), stop_at or "time")
+
+    @inputs.keywords
+    def sample(self, times: Iterable[int | str]) -> _subak.Table:
+        """Advances to each of the times in turn, and returns each flow's assigned rate at each of them.
+
+        The table has a row for each time and flow: ``time_ns``, ``flow``, ``assigned_bps``. This is much faster than a
+        call of ``run`` and a look at ``flows`` for each time.
+        """
+        return super().sample_rates([inputs.time_ns("times", time) for time in times])
+
+    def restart_peaks(self) -> None:
+        """Begins ``peak_queued_bytes`` of all links anew."""
+        super().restart_peaks()
 
     def set_weight(self, flow: int, weight: float) -> None:
         """Changes the weight of a flow."""
-        super().change_weight(_number(flow), weight)
+        super().change_weight(inputs.flow_number(flow), weight)
 
     def stop(self, flow: int) -> None:
         """Stops a flow: it sends no new data."""
-        super().stop_flow(_number(flow))
+        super().stop_flow(inputs.flow_number(flow))
 
     def reroute(self, flow: int, *paths: Sequence[str]) -> None:
         """Moves a flow to other paths, lists of links: one for each subflow. Packets in flight stay on the old path."""
-        super().change_paths(_number(flow), [list(path) for path in paths])
+        super().change_paths(inputs.flow_number(flow), [list(path) for path in paths])
 
     def fail(self, link: str, *, both: bool = True) -> None:
         """Fails a link, and its reverse link if ``both``. Its packets are lost; paths of flows do not change."""
@@ -154,7 +167,7 @@ class Simulation(_subak.Simulation):
 
     def paces(self, flow: int) -> _subak.Table:
         """A row for each subflow of a running flow: its window, its pacing rate and its bytes in flight."""
-        return super().paces_table(_number(flow))
+        return super().paces_table(inputs.flow_number(flow))
 
     def __repr__(self) -> str:
         """The present time and the number of flows."""
@@ -169,24 +182,6 @@ def _warned(spec: _subak.Spec, level: int, *, is_open: bool) -> _subak.Spec:
     for text in _subak.Simulation.warnings(spec, is_open):
         warnings.warn(text, InputWarning, stacklevel=level)
     return spec
-
-
-def _number(flow: int) -> int:
-    """The number of a flow; an error for what is no such number."""
-    if isinstance(flow, bool) or not hasattr(flow, "__index__") or not 0 <= flow < 1 << 32:
-        raise InputError(None, "flow", f"it is {flow!r}", "give the number that add returned")
-    return flow
-
-
-def _time(place: str, given: int | str) -> int:
-    """A time in ns: a whole number of nanoseconds, or text with a unit."""
-    if isinstance(given, str):
-        return _subak.nanoseconds(given)
-    if isinstance(given, bool) or not hasattr(given, "__index__"):
-        raise InputError(None, place, f"it is {given!r}", 'give a whole number of nanoseconds, or text such as "5ms"')
-    if given.__index__() < 0:
-        raise InputError(None, place, f"it is {given!r}", "give a time of at least 0")
-    return given.__index__()
 
 
 def _steps() -> Any:

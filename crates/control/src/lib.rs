@@ -24,11 +24,13 @@ mod pace;
 mod paths;
 mod peer;
 mod rtt;
+mod serving;
 
 pub use allocator::{Allocator, AllocatorCounters, FlowletStatus, LinkLowering, PeerState};
 pub use authenticated::AuthenticatedEndpoint;
 pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};
+pub use serving::{Allocation, AllocationPlan, AllocationTick, AnnouncedFlow, DATAGRAM_HEADERS, DATAGRAM_MTU};
 use subak_core::Ns;
 
 /// Price update of the allocator.

@@ -216,7 +216,7 @@ impl PyAnswer {
 }
 
 /// A list column: list `i` has the values between two successive `ends`, of which the first is 0.
-fn list(ends: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
+pub fn list(ends: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
     let offsets = ends.map(i32::try_from).collect::<Result<Vec<i32>, _>>();
     let offsets = offsets.map_err(|_| ArrowError::ComputeError("the paths have more than 2^31 links".into()))?;
     let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));

@@ -1,18 +1,24 @@
 //! The Python extension module `subak._subak`, a thin layer over the Rust crates.
 
+mod allocation;
 mod answer;
 mod converging;
 mod errors;
 mod experiments;
+mod fluid;
 mod generators;
 mod incremental;
 mod inputs;
 mod links;
 mod ned;
+mod ned_times;
 mod network;
 mod outside;
 mod quantities;
+mod random;
 mod remote;
+mod rounds;
+mod routing;
 mod runs;
 mod schemes;
 mod solving;
@@ -22,6 +28,7 @@ mod table;
 mod testbed;
 mod watched;
 mod weights;
+mod xwi;
 
 use pyo3::prelude::*;
 
@@ -30,18 +37,24 @@ use pyo3::prelude::*;
 mod _subak {
     #[pymodule_export]
     use crate::{
+        allocation::allocate,
         answer::PyAnswer,
         converging::converge,
         experiments::{experiment, experiments},
+        fluid::PySozeFluid,
         generators::case_sections,
         generators::generators,
         generators::sections,
         incremental::PyIncremental,
         links::SPercLinks,
         ned::PyNed,
+        ned_times::ned_times,
         network::PyNetwork,
         outside::views::{AckView, FlowInfoView, IoView, LossView, Message, PacketView, PathView, PortView, VisitView},
         quantities::{bytes_of, nanoseconds, student},
+        random::{PySizes, PyStream},
+        rounds::PyRounds,
+        routing::PyRouter,
         runs::{PySpec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},
         solving::PyCase,
@@ -50,6 +63,7 @@ mod _subak {
         table::Table,
         watched::{PyWatched, page_files},
         weights::weight_policies,
+        xwi::PyXwi,
     };
 
     #[pymodule_init]

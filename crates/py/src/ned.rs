@@ -13,10 +13,16 @@ use subak_core::document::json;
 use subak_core::flows::Extra;
 use subak_core::quantity::rate_bps_from_json;
 use subak_core::{InputError, LinkId, Offsets, Policy, Utility};
-use subak_solve::ned::{AnyUpdate, Cluster, FlowKey, NedIteration, NedMethod, NewFlow, Normalizer, Reciprocal};
+use subak_solve::ned::{
+    AnyUpdate, Cluster, FlowKey, Ned as NedLaw, NedIteration, NedMethod, NewFlow, Normalizer, Real, Reciprocal,
+    ServedFlow, ServedInterval, Serving, ServingPlan, worst_off,
+};
 
 /// Work between two checks for Ctrl-C: the number of iterations times the number of flows and links.
 const VISITS: usize = 20_000_000;
+
+/// Intervals between two checks for Ctrl-C while flows are served.
+const INTERVALS: usize = 200;
 
 /// An iteration in one of the two precisions.
 enum Now {
@@ -47,11 +53,16 @@ pub struct PyNed {
 /// Offsets and links of paths; then weights, demands, sizes and deadlines, each with one value per flow or empty.
 type Flows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>);
 
+/// Offsets and links of paths; weights, starts in s, and sizes in bytes, one per flow.
+type ServedFlows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<u64>);
+
 #[pymethods]
 impl PyNed {
     /// Creates the optimizer `method` over `network`'s links with all prices 1; `precision` is `single`, `double` or
-    /// `approximate`.
+    /// `approximate`. Before normalization no rate is above `most_lines` times the narrowest capacity of its path.
+    /// `bounded`: a step reduces a price of NED to no less than a quarter.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn new(
         py: Python<'_>,
         network: &PyNetwork,
@@ -59,6 +70,8 @@ impl PyNed {
         method: &str,
         gamma: Option<f64>,
         precision: &str,
+        most_lines: f64,
+        bounded: bool,
     ) -> PyResult<Self> {
         let network = network.network.clone();
         let made = || {
@@ -69,13 +82,15 @@ impl PyNed {
                 InputError::new("policy.kind", what, "use alpha-fair, fct, srpt or edf, or the exact solver")
             })?;
             let method = NedMethod::named(method)?;
+            if bounded && method != NedMethod::Ned {
+                let what = format!("the prices of {} are not bounded", method.name());
+                return Err(InputError::new("bounded", what, "leave it away, or take the method ned"));
+            }
+            let made = Making { capacity_bps: &capacity_bps, alpha, method, gamma, most_lines, bounded };
             let now = match precision {
-                "double" => Now::Double(NedIteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
-                "single" => Now::Single(NedIteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
-                "approximate" => {
-                    let iteration = NedIteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?);
-                    Now::Single(iteration.with_division(Reciprocal::Approximate))
-                }
+                "double" => Now::Double(made.iteration()?),
+                "single" => Now::Single(made.iteration()?),
+                "approximate" => Now::Single(made.iteration()?.with_division(Reciprocal::Approximate)),
                 other => {
                     let hint = "give single, double or approximate";
                     return Err(InputError::new("precision", format!("there is no precision \"{other}\""), hint));
@@ -104,9 +119,10 @@ impl PyNed {
     /// Removes the flows with these numbers, all of them or none.
     fn remove_flows(&mut self, py: Python<'_>, numbers: PyBuffer<u32>) -> PyResult<()> {
         let numbers = numbers.to_vec(py)?;
-        let mut keys: Vec<FlowKey> = numbers.into_iter().map(FlowKey::of_number).collect();
-        keys.sort_unstable();
-        let twice = keys.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].number());
+        let keys: Vec<FlowKey> = numbers.into_iter().map(FlowKey::of_number).collect();
+        let mut sorted = keys.clone();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].number());
         if let Some(number) = twice {
             let what = format!("flow {number} is named twice");
             return Err(InputError::new("numbers", what, "name each flow once")).or_input_error(py);
@@ -205,6 +221,134 @@ impl PyNed {
         column("rate_bps", array)
     }
 
+    /// Rates of the flows with these numbers, bit/s, in double precision. F-NORM is applied `passes` times.
+    fn rates_of_table(
+        &mut self,
+        py: Python<'_>,
+        numbers: PyBuffer<u32>,
+        normalizer: &str,
+        passes: usize,
+    ) -> PyResult<Table> {
+        let keys: Vec<FlowKey> = numbers.to_vec(py)?.into_iter().map(FlowKey::of_number).collect();
+        let normalizer = normalizer_of(normalizer).or_input_error(py)?;
+        if passes == 0 || (passes > 1 && normalizer != Normalizer::Flow) {
+            let what = format!("it is {passes}");
+            let hint = "give 1, or more with the normalizer flow";
+            return Err(InputError::new("passes", what, hint)).or_input_error(py);
+        }
+        self.follow(py);
+        let now = &self.now;
+        let rates = py.detach(|| either!(now, iteration => rates_of(iteration, normalizer, passes, &keys)));
+        column("rate_bps", Arc::new(Float64Array::from(rates.or_input_error(py)?)))
+    }
+
+    /// Runs `n` iterations. Returns the largest relative error of a normalized rate after each: the rates of the flows
+    /// with these numbers, compared with `want`.
+    fn errors_table(
+        &mut self,
+        py: Python<'_>,
+        n: u64,
+        numbers: PyBuffer<u32>,
+        want: PyBuffer<f64>,
+        normalizer: &str,
+    ) -> PyResult<Table> {
+        let keys: Vec<FlowKey> = numbers.to_vec(py)?.into_iter().map(FlowKey::of_number).collect();
+        let want = want.to_vec(py)?;
+        let normalizer = normalizer_of(normalizer).or_input_error(py)?;
+        if want.len() != keys.len() {
+            let what = format!("there are {} for {} flows", want.len(), keys.len());
+            return Err(InputError::new("rates_bps", what, "give one a flow")).or_input_error(py);
+        }
+        let mut errors = Vec::new();
+        for _ in 0..n {
+            let now = &mut self.now;
+            let step = || {
+                either!(now, iteration => {
+                    iteration.step();
+                    rates_of(iteration, normalizer, 1, &keys)
+                })
+            };
+            errors.push(worst_off(&py.detach(step).or_input_error(py)?, &want));
+            self.changed = false;
+            py.check_signals()?;
+        }
+        column("error", Arc::new(Float64Array::from(errors)))
+    }
+
+    /// Serves flows that start and end: offsets, links, weights, starts in s and sizes in bytes. `times` are the length
+    /// of an interval in s, and the number of intervals; `counts` the steps per interval, the passes of F-NORM, the
+    /// first interval and the intervals between two comparisons. Returns a row for each interval.
+    fn serve_flows(
+        &mut self,
+        py: Python<'_>,
+        flows: ServedFlows,
+        times: (f64, usize),
+        counts: (usize, usize, usize, usize),
+    ) -> PyResult<Table> {
+        let (ptr, links) = (flows.0.to_vec(py)?, flows.1.to_vec(py)?);
+        let (weights, starts_s, sizes) = (flows.2.to_vec(py)?, flows.3.to_vec(py)?, flows.4.to_vec(py)?);
+        let (interval_s, intervals) = times;
+        let (steps, passes, compare_from, compare_every) = counts;
+        let plan = ServingPlan { interval_s, steps, passes, compare_from, compare_every };
+        let served = || {
+            let Policy::AlphaFair { alpha } = self.policy else {
+                let what = format!("flows under {} are not served", self.policy.name());
+                return Err(InputError::new("policy", what, "take alpha-fair"));
+            };
+            if !either!(&self.now, iteration => iteration.cluster().is_empty()) {
+                return Err(InputError::new("flows", "the optimizer has flows already", "remove them first"));
+            }
+            let count = ptr.len().saturating_sub(1);
+            let sound = ptr.first() == Some(&0) && ptr.is_sorted() && ptr.last().copied() == Some(links.len() as u32);
+            if !sound || [weights.len(), starts_s.len(), sizes.len()] != [count; 3] {
+                let what = "there are paths, weights, starts and sizes of different numbers of flows";
+                return Err(InputError::new("flows", what, "give one of each for each flow"));
+            }
+            let offsets = Offsets::<usize>::from(ptr);
+            let flow = |f: usize| ServedFlow {
+                path: links[offsets.row(f)].iter().map(|&l| LinkId(l)).collect(),
+                weight: weights[f],
+                start_s: starts_s[f],
+                size_bytes: sizes[f],
+            };
+            Serving::new((0..count).map(flow).collect(), self.network.clone(), alpha, plan)
+        };
+        let mut serving = py.detach(served).or_input_error(py)?;
+        let mut rows: Vec<ServedInterval> = Vec::with_capacity(intervals);
+        let mut heard = Ok(());
+        while rows.len() < intervals && heard.is_ok() {
+            let (now, these) = (&mut self.now, INTERVALS.min(intervals - rows.len()));
+            let some: Result<(), InputError> = py.detach(|| {
+                either!(now, iteration => {
+                    let mut rates = Vec::new();
+                    (0..these).try_for_each(|_| {
+                        rows.push(serving.step(iteration, &mut rates)?);
+                        Ok(())
+                    })
+                })
+            });
+            heard = some.or_input_error(py).and_then(|()| py.check_signals());
+        }
+        let now = &mut self.now;
+        either!(now, iteration => serving.end(iteration)).or_input_error(py)?;
+        self.changed = true;
+        heard?;
+        let compared = |of: fn((f64, f64)) -> f64| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| row.compared_bps.map(of)).collect::<Float64Array>())
+        };
+        let number = |of: fn(&ServedInterval) -> f64| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| Some(of(row))).collect::<Float64Array>())
+        };
+        Table::new(vec![
+            ("flows", Arc::new(rows.iter().map(|row| Some(row.flows as u32)).collect::<UInt32Array>()) as ArrayRef),
+            ("rate_bps", number(|row| row.rate_bps)),
+            ("overload", number(|row| row.overload)),
+            ("excess_gbps", number(|row| row.excess_gbps)),
+            ("uniform_bps", compared(|both| both.0)),
+            ("optimum_bps", compared(|both| both.1)),
+        ])
+    }
+
     /// Price of each link, in utility per bit/s; infinite for a failed link.
     fn prices_table(&self) -> PyResult<Table> {
         let prices: Vec<f64> = either!(&self.now, iteration => iteration.prices().collect());
@@ -239,6 +383,46 @@ impl PyNed {
             py.detach(|| either!(now, iteration => iteration.respond()));
         }
     }
+}
+
+/// How an iteration is made.
+struct Making<'a> {
+    capacity_bps: &'a [f64],
+    alpha: f64,
+    method: NedMethod,
+    gamma: Option<f64>,
+    most_lines: f64,
+    bounded: bool,
+}
+
+impl Making<'_> {
+    fn iteration<T: Real>(&self) -> Result<NedIteration<T, AnyUpdate<T>>, InputError> {
+        let cluster = Cluster::new(self.capacity_bps, self.alpha)?.with_most_lines(self.most_lines)?;
+        let mut law = self.method.law(self.gamma)?;
+        if self.bounded {
+            law = Box::new(self.gamma.map_or_else(NedLaw::default, NedLaw::with_gamma).bounded());
+        }
+        Ok(NedIteration::new(cluster, law))
+    }
+}
+
+/// The normalized rates of `keys`, bit/s.
+fn rates_of<T: Real>(
+    iteration: &NedIteration<T, AnyUpdate<T>>,
+    normalizer: Normalizer,
+    passes: usize,
+    keys: &[FlowKey],
+) -> Result<Vec<f64>, InputError> {
+    let cluster = iteration.cluster();
+    if let Some(key) = keys.iter().find(|key| !cluster.contains(**key)) {
+        let what = format!("there is no flow {}", key.number());
+        return Err(InputError::new("numbers", what, "give the numbers that add answered"));
+    }
+    let mut rates = Vec::new();
+    iteration.normalize(normalizer, &mut rates);
+    (1..passes).for_each(|_| iteration.normalize_again(&mut rates));
+    let unit_bps = cluster.unit_bps();
+    Ok(keys.iter().map(|key| rates.get(key.slot()).map_or(0.0, |x| x.f64() * unit_bps)).collect())
 }
 
 /// The normalizer called `name`.

@@ -91,18 +91,29 @@ impl PyCase {
     }
 
     /// Solves the case by `solver`, without holding the interpreter's lock. NED and its baselines run `iterations`
-    /// steps with step size `gamma`.
-    #[pyo3(signature = (solver, iterations = None, gamma = None))]
-    fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<PyAnswer> {
+    /// steps with step size `gamma`; the exact solvers accept a `tolerance` and the links' `prices` to start from.
+    #[pyo3(signature = (solver, iterations = None, gamma = None, tolerance = None, prices = None))]
+    fn solve(
+        &self,
+        py: Python<'_>,
+        solver: &str,
+        iterations: Option<u64>,
+        gamma: Option<f64>,
+        tolerance: Option<f64>,
+        prices: Option<PyBuffer<f64>>,
+    ) -> PyResult<PyAnswer> {
+        let prices = prices.map(|prices| prices.to_vec(py)).transpose()?;
         let answer = match NedMethod::named(solver) {
             Ok(method) => {
+                exact_only(tolerance.is_some(), prices.is_some()).or_input_error(py)?;
                 let usual = NedRun::default();
                 let run = NedRun { method, gamma, iterations: iterations.unwrap_or(usual.iterations), ..usual };
                 py.detach(|| run.answer(&self.case))
             }
             Err(_) => {
-                let options = options(solver, iterations, gamma).or_input_error(py)?;
-                py.detach(|| subak_solve::solve(&self.case, &options))
+                let mut options = options(solver, iterations, gamma).or_input_error(py)?;
+                options.tolerance = tolerance_of(tolerance, options.tolerance).or_input_error(py)?;
+                py.detach(|| subak_solve::solve_from(&self.case, &options, prices.as_deref()))
             }
         };
         Ok(PyAnswer { case: self.case.clone(), answer: answer.map_err(|e| self.in_file(e)).or_input_error(py)? })
@@ -116,6 +127,25 @@ impl PyCase {
             Some(name) => fault.in_file(name),
             None => fault,
         }
+    }
+}
+
+/// An error for options that only the exact solvers have.
+fn exact_only(tolerance: bool, prices: bool) -> Result<(), InputError> {
+    for (place, given) in [("tolerance", tolerance), ("prices", prices)] {
+        if given {
+            let what = "a method that goes step by step takes none";
+            return Err(InputError::new(place, what, "leave it away, or take the solver auto"));
+        }
+    }
+    Ok(())
+}
+
+fn tolerance_of(given: Option<f64>, usual: f64) -> Result<f64, InputError> {
+    match given {
+        None => Ok(usual),
+        Some(tolerance) if (1e-12..=1e-2).contains(&tolerance) => Ok(tolerance),
+        Some(other) => Err(InputError::new("tolerance", format!("it is {other}"), "give a number from 1e-12 to 0.01")),
     }
 }
 

@@ -75,6 +75,39 @@ impl PySimulation {
         Ok(self.get().take_finished().into_iter().map(|flow| flow.0).collect())
     }
 
+    /// Advances to each of `times_ns`, and returns the assigned rate of each flow at each of them. An interruption ends
+    /// it at an earlier time.
+    fn sample_rates(&mut self, py: Python<'_>, times_ns: Vec<u64>) -> PyResult<Table> {
+        let cancel = AtomicBool::new(false);
+        let simulation = self.get();
+        let work = || {
+            let (mut times, mut flows, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+            for time_ns in times_ns {
+                if !simulation.run(time_ns, StepEnd::Time, &cancel)? {
+                    break;
+                }
+                for (flow, _, view) in simulation.flows() {
+                    times.push(time_ns);
+                    flows.push(flow.0);
+                    rates.push(view.assigned_bps);
+                }
+            }
+            Ok((times, flows, rates))
+        };
+        let sampled = apart(py, &cancel, work, |py| py.check_signals())?;
+        let (times, flows, rates) = sampled.or_input_error(py)?;
+        Table::new(vec![
+            ("time_ns", Arc::new(UInt64Array::from(times)) as ArrayRef),
+            ("flow", Arc::new(UInt32Array::from(flows))),
+            ("assigned_bps", Arc::new(Float64Array::from(rates))),
+        ])
+    }
+
+    /// Begins the peaks of queues anew.
+    fn restart_peaks(&mut self) {
+        self.get().restart_peaks();
+    }
+
     /// Current simulated time, ns.
     #[getter]
     fn now_ns(&self) -> u64 {

@@ -222,18 +222,35 @@ impl<S: Scheme> Rounds<S> {
         self.flows[flow].seen.ideal_bps = ideal_bps;
     }
 
+    /// Changes the weight of `flow`.
+    pub fn set_weight(&mut self, flow: FlowId, weight: f64) {
+        self.flows[flow].source.on_weight(&mut self.io, weight, &Arc::new(Utility::log(weight)));
+        self.obey_end(flow);
+    }
+
     /// Handles all events up to and including `until_ns`.
     pub fn run_until(&mut self, until_ns: Ns) {
+        while !self.run_some(until_ns, u64::MAX) {}
+    }
+
+    /// Like [`Rounds::run_until`], for `most` events at most. Returns whether the time `until_ns` was reached.
+    pub fn run_some(&mut self, until_ns: Ns, most: u64) -> bool {
+        let mut handled = 0;
         while let Some(Due(Reverse((at_ns, _)), _)) = self.events.peek() {
             if *at_ns > until_ns {
                 break;
             }
+            if handled == most {
+                return false;
+            }
+            handled += 1;
             if let Some(Due(Reverse((at_ns, _)), event)) = self.events.pop() {
                 self.io.now_ns = at_ns;
                 self.handle(event);
             }
         }
         self.io.now_ns = until_ns;
+        true
     }
 
     /// Current time, ns.

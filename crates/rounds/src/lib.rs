@@ -6,6 +6,7 @@ pub mod converge;
 pub mod replay;
 pub mod run;
 pub mod setup;
+pub mod stepping;
 pub mod theory;
 
 pub use backend::{Conditions, Rounds, Wire};
@@ -13,5 +14,6 @@ pub use converge::{ConvergeOptions, converge};
 pub use replay::{ReplayStep, UpdateOrder};
 pub use run::{ConvergeOutcome, RoundsPlan, names, run};
 pub use setup::{CapacityDraw, Random, Setup};
+pub use stepping::{Recorded, SteppedRounds};
 #[doc(no_inline)]
 pub use subak_solve::wfk::{Degree, WaterFilling};

@@ -145,7 +145,7 @@ impl Setup {
 
 /// An error for a flow that this backend cannot run: more links than the 16-bit number of a hop allows, a delay above
 /// an hour, or weights whose sums would lose precision.
-fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), InputError> {
+pub(crate) fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), InputError> {
     let fault = |key: &str, what: String, hint: &str| Err(InputError::new(format!("flows[{f}].{key}"), what, hint));
     if path.len() >= usize::from(u16::MAX) {
         return fault("path", format!("a path of {} links", path.len()), "give paths of fewer than 65,535 links");

@@ -6,6 +6,11 @@ use subak_core::{FlowId, IdVec, LinkId, Offsets};
 use subak_solve::max_min::{MaxMin, PathRows};
 use subak_solve::wfk::{Degree, WaterFilling};
 
+/// The rounds that `bound` allows on `setup`; `None` if it allows any number.
+pub(crate) fn rounds_allowed(setup: &Setup, bound: Bound) -> Option<f64> {
+    if bound == Bound::None { None } else { setup.bounded(bound).1 }
+}
+
 impl Setup {
     /// Levels of the water-filling algorithm WF^k (PERC thesis) whose iterations `bound` counts, and the rounds that
     /// it allows.

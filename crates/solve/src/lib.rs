@@ -36,7 +36,7 @@ pub use levels::MOST_PATHS;
 pub use live::LiveMaxMin;
 pub use max_min::MaxMin;
 pub use options::{SolveMethod, SolveOptions};
-pub use solver::{maximize, maximize_from, solve};
+pub use solver::{maximize, maximize_from, solve, solve_from};
 pub use utility::{BandwidthFunction, Utility};
 
 #[doc(no_inline)]

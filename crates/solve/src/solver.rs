@@ -19,8 +19,13 @@ pub fn solve(case: &Case, options: &SolveOptions) -> Result<Answer, InputError> 
 
 /// Solves `case` like [`solve`]. Under a utility policy the iteration starts from `warm`, the link prices of an earlier
 /// answer; if the change since then is small, this saves most iterations.
-pub(crate) fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> Result<Answer, InputError> {
+pub fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> Result<Answer, InputError> {
     let start = Instant::now();
+    let links = case.network.links().len();
+    if let Some(warm) = warm.filter(|warm| warm.len() != links) {
+        let what = format!("there are {} of {links} links", warm.len());
+        return Err(InputError::new("prices", what, "give one price a link"));
+    }
     let answer = match (case.policy, case.flows.single_path()) {
         (Policy::MaxMin | Policy::BandwidthFunction, _) if options.method == SolveMethod::Clarabel => {
             let what = "Clarabel is a second method for utilities; this policy has an exact one only";

@@ -12,6 +12,7 @@
 
 use crate::max_min::{MaxMin, PathRows};
 use crate::utility::Utility;
+use std::ops::Deref;
 use std::sync::Arc;
 use subak_core::{Case, IdVec, InputError, LinkId};
 
@@ -128,10 +129,10 @@ impl Default for XwiSettings {
 }
 
 /// xWI over an ideal transport, step by step. A flow's paths are pooled as in section 6.3: a path's weight is that of
-/// the whole flow at the path's price, times the path's fraction of the flow's rate.
+/// the whole flow at the path's price, times the path's fraction of the flow's rate. `C` is a reference to the case.
 #[derive(Debug, Clone)]
-pub struct XwiIteration<'a> {
-    case: &'a Case,
+pub struct XwiIteration<C> {
+    case: C,
     settings: XwiSettings,
     marginal: Vec<Marginal>,
     capacity_bps: IdVec<LinkId, f64>,
@@ -147,9 +148,9 @@ pub struct XwiIteration<'a> {
     steps: u64,
 }
 
-impl<'a> XwiIteration<'a> {
+impl<C: Deref<Target = Case>> XwiIteration<C> {
     /// Starts with prices of 0; `utilities` has one utility function per flow.
-    pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: XwiSettings) -> Result<Self, InputError> {
+    pub fn new(case: C, utilities: Vec<Arc<Utility>>, settings: XwiSettings) -> Result<Self, InputError> {
         let flows = &case.flows;
         if utilities.len() != flows.len() {
             let what = format!("{} utilities for {} flows", utilities.len(), flows.len());
@@ -162,14 +163,14 @@ impl<'a> XwiIteration<'a> {
         for (f, utility) in utilities.iter().enumerate() {
             demand_bps[flows.paths_of(f)].fill(flows.demand_bps()[f].min(utility.top_bps()));
         }
-        let links = capacity_bps.len();
+        let (links, paths) = (capacity_bps.len(), flows.path_count());
         let mut iteration = XwiIteration {
             case,
             settings,
             marginal: utilities.into_iter().map(Marginal::new).collect(),
             capacity_bps,
             weight: line_rate_bps.iter().map(|r| MOST * r).collect(),
-            rate_bps: vec![0.0; flows.path_count()],
+            rate_bps: vec![0.0; paths],
             line_rate_bps,
             demand_bps,
             transport: MaxMin::new(),

@@ -353,6 +353,11 @@ impl Stepping {
         self.backend.take_finished()
     }
 
+    /// Begins the peaks of the links' queues anew.
+    pub fn restart_peaks(&mut self) {
+        self.backend.restart_peaks();
+    }
+
     /// Current simulated time, ns.
     pub fn now_ns(&self) -> Ns {
         self.backend.now_ns()

@@ -4,4 +4,5 @@ mod converge;
 mod drops;
 mod dynamics;
 mod levels;
+mod stepping;
 mod sweep;

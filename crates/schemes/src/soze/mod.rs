@@ -1,6 +1,7 @@
 //! Soze's equations and its sender (Wang and Ng, Soze, section 3), shared by transports with different signals.
 
 mod filter;
+mod fluid;
 pub mod fixed;
 mod fixed_link;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 
 pub use filter::{Filter, Leaving, Signal};
 pub use fixed::FixedUpdate;
+pub use fluid::{NewFluidFlow, SozeFluid};
 pub use fixed_link::FixedVirtual;
 pub use law::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 pub use link::{Virtual, VirtualLink};

@@ -26,6 +26,7 @@ mod newton_like;
 mod normalize;
 pub mod parallel;
 mod real;
+mod serving;
 mod slices;
 pub mod straight;
 
@@ -40,6 +41,7 @@ pub use newton::Newton;
 pub use newton_like::NewtonLike;
 pub use normalize::Normalizer;
 pub use real::Real;
+pub use serving::{ServedFlow, ServedInterval, Serving, ServingPlan};
 
 /// Number of links or flows processed together (lanes).
 const LANES: usize = 16;

@@ -7,7 +7,7 @@ use subak_core::{Case, Policy};
 use subak_solve::Utility;
 use subak_solve::xwi::{Marginal, XwiIteration, XwiPriceLaw, XwiSettings, normalized_residual, weight};
 
-fn start(case: &Case, settings: XwiSettings) -> XwiIteration<'_> {
+fn start(case: &Case, settings: XwiSettings) -> XwiIteration<&Case> {
     let utilities = (0..case.flows.len()).map(|f| Arc::new(Utility::of(case, f).unwrap()));
     XwiIteration::new(case, utilities.collect(), settings).unwrap()
 }

@@ -5,6 +5,7 @@ mod across;
 mod orders;
 mod parallel;
 mod safety;
+mod serving;
 mod settling;
 
 use serde_json::json;
