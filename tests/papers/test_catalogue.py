@@ -64,8 +64,7 @@ def test_a_sound_one_is_read(make: Make) -> None:
     ("change", "place", "hint"),
     [
         (("kind =", "kin ="), "kind", "give a text"),
-        (('"specs"', '"bench"'), "kind", "choose one of: specs, rounds, packets, solver, python"),
-        (('"specs"', '"rounds"'), "kind", "it has: perc-fig1.3"),
+        (('"specs"', '"bench"'), "kind", "choose one of: specs, python"),
         (('"It is so"', '""'), "claim", "say it in words"),
         (('claim = "It is so"', "claim = 3"), "claim", "give a text"),
         (("runs = 3", "runs = 0"), "paper.runs", "give 1 or more"),
@@ -174,7 +173,7 @@ def test_a_python_experiment_that_gives_something_else_is_refused(tmp_path: Path
 
 
 def test_kinds_are_registered() -> None:
-    assert {"specs", "rounds", "solver", "python"} <= set(kinds.KINDS)
+    assert {"specs", "python"} <= set(kinds.KINDS)
     assert isinstance(Experiment, type)
 
 

@@ -61,7 +61,7 @@ DECIDE = [
     ("perc-fig2.12", "python/subak/papers/perc/fig2_12/spec.toml"),
     ("perc-fig2.12", "crates/packet/src/lib.rs"),
     ("perc-fig2.12", "python/subak/repro/settle.py"),
-    ("perc-rounds", "crates/experiments/src/lib.rs"),
+    ("perc-rounds", "crates/rounds/src/lib.rs"),
     ("perc-rounds", "crates/solve/src/lib.rs"),
     ("soze-fig6", "python/subak/repro/jobs.py"),
     ("soze-fig11", "crates/lab/src/spec/workload/jobs/tpch.toml"),

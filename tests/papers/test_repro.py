@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Subak
+from conftest import Subak
 from subak import InputError, _subak
 from subak.repro import Experiment, Verdict, catalogue, kinds, records, reproduce, verdicts
 from subak.repro.catalogue import find
@@ -80,18 +80,6 @@ def test_every_variant_is_a_spec_that_can_be_run(name: str, variant: str) -> Non
         usual = [kinds.spec_of(path, spec, plan) for spec, path in experiment.specs.items()]
         assert not experiment.specs or told != usual
         assert experiment.specs or own.settings != plan.settings
-
-
-def test_nothing_that_rust_computes_is_left_out() -> None:
-    computed = {(e.name, e.kind) for e in catalogue().values() if e.kind in ("rounds", "solver", "packets")}
-    assert set(map(tuple, _subak.experiments())) == computed
-
-
-def test_what_rust_computes_lies_under_the_name_of_the_folder() -> None:
-    for experiment in catalogue().values():
-        if experiment.kind in ("rounds", "solver", "packets"):
-            place = ROOT / "crates/experiments/src" / experiment.paper / experiment.folder.name
-            assert place.with_suffix(".rs").is_file() or (place / "mod.rs").is_file(), experiment.name
 
 
 def test_same_seed_same_bytes(tmp_path: Path) -> None:

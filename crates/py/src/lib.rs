@@ -4,7 +4,6 @@ mod allocation;
 mod answer;
 mod converging;
 mod errors;
-mod experiments;
 mod fluid;
 mod generators;
 mod incremental;
@@ -40,7 +39,6 @@ mod _subak {
         allocation::allocate,
         answer::PyAnswer,
         converging::converge,
-        experiments::{experiment, experiments},
         fluid::PySozeFluid,
         generators::case_sections,
         generators::generators,

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from subak import _subak, extras
+from subak import extras
 from subak.errors import InputError
+from subak.repro import computed
 from subak.repro.experiment import Experiment
 from subak.repro.reading import Section
 from subak.repro.results import RunPlan, write
@@ -126,15 +127,6 @@ def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
             raise TrialFailedError(f"{experiment.name}: trial {trial} failed: {why}")
 
 
-def _computed_check(experiment: Experiment, told: Section) -> None:
-    """Checks the folder of an experiment that ``crates/experiments`` computes."""
-    kind = dict(_subak.experiments()).get(experiment.name)
-    if kind != experiment.kind:
-        known = ", ".join(name for name, of in _subak.experiments() if of == experiment.kind)
-        raise told.error("kind", f"crates/experiments computes no {experiment.name} of this kind", f"it has: {known}")
-    _no_specs(experiment, told)
-
-
 def _no_specs(experiment: Experiment, told: Section) -> None:
     if experiment.specs:
         raise told.error("kind", f"{experiment.folder.name} holds specs, which nobody reads", 'say kind = "specs"')
@@ -142,12 +134,6 @@ def _no_specs(experiment: Experiment, told: Section) -> None:
 
 def _raw_there(experiment: Experiment, plan: RunPlan, folder: Path) -> bool:
     return (folder / "raw.json").exists()
-
-
-def _computed_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
-    settings = json.dumps(plan.settings).encode()
-    raw = _subak.experiment(experiment.name, plan.runs, plan.seed, settings, plan.jobs or 0, plan.progress)
-    write(folder / "raw.json", raw)
 
 
 def _python_check(experiment: Experiment, told: Section) -> None:
@@ -167,6 +153,7 @@ def _python_check(experiment: Experiment, told: Section) -> None:
 
 
 def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
+    computed.THREADS.set(plan.jobs)
     report = experiment.module.run(plan.settings, plan.runs, plan.seed, plan.progress or (lambda done, of, share: None))
     raw = {"schema": 2, "setup": {}, "tables": {}, "series": {}, "values": {}, "notes": []}
     unknown = set(report) - set(raw)
@@ -177,15 +164,11 @@ def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
 
 # Dependencies of these crates count too: `measures.sources` follows the crates' manifests.
 _SIMULATED = ("lab",)
-_COMPUTED = ("experiments",)
 
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("specs", _SIMULATED, _specs_check, _specs_there, _specs_run),
-        Kind("rounds", _COMPUTED, _computed_check, _raw_there, _computed_run),
-        Kind("packets", _COMPUTED, _computed_check, _raw_there, _computed_run),
-        Kind("solver", _COMPUTED, _computed_check, _raw_there, _computed_run),
         Kind("python", (), _python_check, _raw_there, _python_run),
     )
 }

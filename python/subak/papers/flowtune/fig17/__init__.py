@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from subak.papers.flowtune import web
+from subak.papers.flowtune.web import LOADS
 from subak.repro import RawResults, figures
+from subak.repro.computed import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NORMALIZERS = (("f_norm", "F-NORM"), ("u_norm", "U-NORM"))
+
+
+def run(settings: dict[str, Any], runs: int, seed: int, progress: Progress) -> dict[str, Any]:
+    """Throughput relative to the optimum by optimizer and normalization; the settings are those of ``web.KEYS``."""
+    ran = web.Runs.of(web.jobs(settings, runs, seed, ["NED", "Gradient"], looks=True), progress)
+    for load in LOADS:
+        shares = {}
+        for method in ("NED", "Gradient"):
+            flow, uniform = ran.select(method, load, "flow"), ran.select(method, load, "uniform")
+            ran.sample(f"F-NORM {method} {load}", flow)
+            ran.sample(f"U-NORM {method} {load}", uniform)
+            ran.ratio(f"F over U {method} {load}", flow, uniform)
+            shares[method] = (flow, uniform)
+        ran.ratio(f"NED over Gradient F-NORM {load}", shares["NED"][0], shares["Gradient"][0])
+        ran.ratio(f"Gradient over NED U-NORM {load}", shares["Gradient"][1], shares["NED"][1])
+    return ran.report()
 
 
 def draw(raw: RawResults) -> Figure:
