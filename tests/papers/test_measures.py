@@ -76,6 +76,10 @@ FORGOTTEN = [
     ("perc-rounds", "crates/lab/src/results/stats.rs", "Student's quantile, by which every interval is made"),
     ("perc-rounds", "crates/py/src/quantities.rs", "how Python calls Student's quantile"),
     ("perc-fig2.12", "crates/packet/Cargo.toml", "the features of what the simulator is built from"),
+    ("perc-rounds", "python/subak/rounds.py", "runs its messages, by a name of the API"),
+    ("soze-settles", "python/subak/simulation.py", "steps its simulations"),
+    ("flowtune-gamma", "python/subak/papers/flowtune/web.py", "what the paper's experiments share"),
+    ("flowtune-gamma", "python/subak/ned.py", "iterates"),
     ("fit-table6.4", "python/subak/papers/perc/fit_table6_4/parts/more.py", "a module in a folder of the row's own"),
 ]
 

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from subak import _subak
+from subak import _HOMES, _subak
 from subak.repro import kinds
 from subak.repro.experiment import Experiment
 
@@ -197,6 +197,9 @@ def _all_imports(path: Path) -> set[str]:
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "subak":
+            # The module behind a name of the API, such as subak.rounds behind subak.Rounds.
+            found |= {f"subak.{_HOMES[node.attr]}"} if node.attr in _HOMES else set()
     return found
 
 
