@@ -143,13 +143,14 @@ def steps() -> Iterable[str]:
 def _spec() -> Schema:
     told = json.loads(_subak.sections())
     sections = {name: one["schema"] for name, one in told.items()}
-    swept = ("routing", "measure", "packets", "controller", "run")
+    swept = ("routing", "measure", "packets", "controller", "testbed", "run")
     keys = sections | {name: _swept(sections[name]) for name in swept}
     keys["run"]["properties"]["seeds"] = sections["run"]["properties"]["seeds"]
+    keys |= {name: _either(keys[name], _list(sections[name])) for name in swept}
     keys["network"] = _either(_swept(_network(NIC)), _list(_network(NIC)))
     kinds = _of_kinds(sections["workload"])
     keys["workload"] = _either(_swept(kinds), _list(kinds))
-    keys["policy"] = _swept(_policy())
+    keys["policy"] = _either(_swept(_policy()), _list(_policy()))
     keys["fault"] = _list(_swept(_of_kinds(sections["fault"]["items"])))
     keys["scheme"] = _schemes()
     return _table(keys, ["network", "workload", "scheme", "run"])
@@ -177,7 +178,9 @@ def _schemes() -> Schema:
         {**words, **own, "params": {"type": "object"}}, ["optimizer", "transport"], "an optimizer over a transport"
     )
     slashed = _table({"name": {"type": "string", "pattern": "/"}, **own, "params": {"type": "object"}}, ["name"])
-    return {"type": "array", "minItems": 1, "items": {"oneOf": [*made, pair, slashed]}}
+    beside = {"name": TEXT, "files": _list(TEXT), "hook_time": QUANTITY, **own, "params": {"type": "object"}}
+    users = [_table({key: TEXT, **beside}, [key], "a scheme of your own") for key in ("python", "library")]
+    return {"type": "array", "minItems": 1, "items": {"oneOf": [*made, pair, slashed, *users]}}
 
 
 def _params(one: Schema) -> Schema:

@@ -4,7 +4,7 @@
 
 use crate::document::unknown_word;
 use crate::quantity::{
-    bytes_from_json, capacity_from_json, ns_from_json, positive_bytes_from_json, seconds_from_json, shown,
+    bytes_from_json, ns_from_json, positive_bytes_from_json, rate_bps_from_json, seconds_from_json, shown,
 };
 use crate::{InputError, InputErrors};
 use serde_json::{Map, Value, json};
@@ -195,9 +195,9 @@ impl ValueType {
                 range.into()
             }
             ValueType::Packets => AMOUNT.schema(),
-            ValueType::Rate | ValueType::Time | ValueType::Size | ValueType::Bytes => {
-                json!({"type": ["number", "string"], "description": "a number in base units, or text with a unit"})
-            }
+            ValueType::Rate => amount("exclusiveMinimum", 0),
+            ValueType::Time | ValueType::Bytes => amount("minimum", 0),
+            ValueType::Size => amount("minimum", 1),
             ValueType::Span(low, high) => span_schema(*low, *high),
             ValueType::SizeTo(most) => json!({"type": ["number", "string"], "minimum": 1, "maximum": most}),
             ValueType::Text => json!({"type": "string"}),
@@ -321,6 +321,12 @@ fn told_ns(ns: u64) -> String {
     unit.map_or_else(|| format!("{ns}ns"), |(size, name)| format!("{}{name}", ns / size))
 }
 
+/// JSON Schema of a quantity with a lower bound for plain numbers.
+fn amount(bound: &str, least: u64) -> Value {
+    let about = "a number in base units, or text with a unit";
+    json!({"type": ["number", "string"], "description": about, bound: least})
+}
+
 /// JSON Schema of a time between two bounds: a number of seconds, or text with a unit. If the lower bound is a power
 /// of ten, text in ns with too few digits is refused too.
 fn span_schema(low: u64, high: u64) -> Value {
@@ -335,8 +341,9 @@ fn span_schema(low: u64, high: u64) -> Value {
 
 /// Parses a time from `low` to `high`, ns.
 fn span(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
-    let ns = ns_from_json(value)?;
-    match (low..=high).contains(&ns) {
+    let (ns, exact_ns) = (ns_from_json(value)?, seconds_from_json(value)? * 1e9);
+    // A time below the lower bound is not rounded up to it.
+    match (low..=high).contains(&ns) && exact_ns > low as f64 * (1.0 - 1e-9) {
         true => Ok(ns),
         false => {
             let hint = format!("give a time from {} to {}", told_ns(low), told_ns(high));
@@ -431,7 +438,10 @@ impl FromValue for f64 {
         match value_type {
             ValueType::Number(Low::Above(low), high) => between(value, low, false, high),
             ValueType::Number(Low::From(low), high) => between(value, low, true, high),
-            ValueType::Rate => capacity_from_json(value),
+            ValueType::Rate => match rate_bps_from_json(value)? {
+                0.0 => Err(InputError::new("", "the rate is zero", "give a rate such as \"10Gbps\"")),
+                rate_bps => Ok(rate_bps),
+            },
             ValueType::Size => positive_bytes_from_json(value).map(|bytes| bytes as f64),
             ValueType::Bytes => bytes_from_json(value).map(|bytes| bytes as f64),
             ValueType::Time => seconds_from_json(value),
@@ -557,7 +567,10 @@ pub fn whole(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
         let hint = if value.is_string() { "write it without quotes" } else { "give a whole number" };
         return Err(InputError::new("", format!("{} is not a number", shown(value)), hint));
     }
-    value.as_u64().filter(|n| (low..=high).contains(n)).ok_or_else(|| {
+    const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
+    let whole = |x: &f64| x.fract() == 0.0 && (0.0..=MOST_EXACT).contains(x);
+    let number = value.as_u64().or_else(|| value.as_f64().filter(whole).map(|x| x as u64));
+    number.filter(|n| (low..=high).contains(n)).ok_or_else(|| {
         InputError::new(
             "",
             format!("{} is out of range", shown(value)),

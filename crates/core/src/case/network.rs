@@ -150,7 +150,11 @@ fn no_network(what: &str) -> InputError {
 /// Keys of a link.
 pub(super) const LINK: [Key; 6] = [
     Key::open("id", ValueType::Text, "FROM->TO", "name of the link; required without `from` and `to`"),
-    Key::required("capacity", ValueType::Rate, "its capacity; 0 for a failed link"),
+    Key::required(
+        "capacity",
+        ValueType::Either(&[ValueType::Whole(0, 0), ValueType::Rate]),
+        "its capacity; 0 for a failed link",
+    ),
     Key::open("from", ValueType::Text, "none", "node at which the link begins; required where flows name their ends"),
     Key::open("to", ValueType::Text, "none", "node at which the link ends"),
     Key::new("delay", ValueType::Time, "0", "propagation delay"),

@@ -158,7 +158,7 @@ pub const GENERATORS: &[Generator] = &[
             size("switches", "switches"),
             size("ports", "links of each switch to other switches"),
             size("hosts_per_switch", "hosts at each switch"),
-            key("graph_seed", COUNT, DefaultValue::Is("1"), "seed of the graph"),
+            key("graph_seed", ValueType::Whole(0, u64::MAX), DefaultValue::Is("1"), "seed of the graph"),
             RATE,
             LINK_DELAY,
             BUFFER,

@@ -6,18 +6,15 @@ use subak_core::InputError;
 use subak_core::quantity::quoted;
 
 /// Table, old key, and new key. A name with a dot is a nested table.
-const KEYS: &[(&str, &str, &str)] = &[
-    ("scheme", "fabric", "transport"),
-    ("scheme", "driver", "backend"),
-    ("scheme.params", "slowdown", "time_scale"),
-    ("routing", "ways", "max_paths"),
-];
+const KEYS: &[(&str, &str, &str)] =
+    &[("scheme", "fabric", "transport"), ("scheme", "driver", "backend"), ("routing", "ways", "max_paths")];
 
 /// Table, key, old value, and new value.
 const VALUES: &[(&str, &str, &str, &str)] = &[("network", "nic", "turns", "round-robin")];
 
 /// Schemes, optimizers or transports, an old parameter of theirs, and its new name.
 const PARAMS: &[(&[&str], &str, &str)] = &[
+    (&["swift", "numfabric-swift", "numfabric", "xwi", "xwi-s-perc", "xwi-soze"], "slowdown", "time_scale"),
     (&["soze", "soze-virtual", "xwi-soze"], "alpha_gbps", "alpha_rate"),
     (&["soze"], "beta_gbps", "beta_rate"),
     (&["soze-virtual", "xwi-soze"], "queue", "queue_weight"),
@@ -38,7 +35,9 @@ pub(super) fn rename(tree: &mut Map<String, Value>) -> Result<Vec<String>, Input
         let given = ["name", "optimizer", "transport"].map(|key| scheme.get(key).and_then(Value::as_str));
         let parts: Vec<String> =
             given.into_iter().flatten().flat_map(|name| name.split('/')).map(str::to_string).collect();
-        let Some(Value::Object(params)) = scheme.get_mut("params") else { return Ok(()) };
+        // A scheme of the user's has parameters of its own.
+        let is_own = ["python", "library"].iter().any(|key| scheme.contains_key(*key));
+        let Some(Value::Object(params)) = scheme.get_mut("params").filter(|_| !is_own) else { return Ok(()) };
         let has = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
         for &(_, old, new) in PARAMS.iter().filter(|(names, ..)| has(names)) {
             if old.ends_with("_gbps") {
@@ -152,7 +151,7 @@ mod tests {
             ],
         });
         assert_eq!(tree.to_string(), wanted.to_string());
-        let places = ["scheme[1]: ", "scheme[0]: ", "scheme[1].params: ", "routing: ", "network.nic[1]: "];
+        let places = ["scheme[1]: ", "scheme[0]: ", "routing: ", "scheme[1].params: ", "network.nic[1]: "];
         assert_eq!(notes.len(), places.len());
         for (note, place) in notes.iter().zip(places) {
             assert!(note.starts_with(place), "{note}");

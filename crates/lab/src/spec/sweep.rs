@@ -144,7 +144,8 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
 /// that it is swept.
 fn is_list_of_hosts(network: &Map<String, Value>, hosts: &Value) -> bool {
     let is_word = |v: &Value| v.is_array() || v.as_str().is_some_and(|word| HOSTS_WORDS.contains(&word));
-    network.contains_key("file") && hosts.as_array().is_some_and(|names| !names.iter().any(is_word))
+    ["file", "nodes"].iter().any(|key| network.contains_key(*key))
+        && hosts.as_array().is_some_and(|names| !names.iter().any(is_word))
 }
 
 /// An error if two values of an axis are equal, even in different units: their trials would be the same.
