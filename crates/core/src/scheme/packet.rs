@@ -260,6 +260,12 @@ impl<S: Scheme> Slab<S> {
         self.packets.push(packet)
     }
 
+    /// Id of a new packet, to be written in its place: until then it is any removed or blank packet.
+    #[inline]
+    pub fn reserve(&mut self) -> PacketId {
+        self.free.pop().unwrap_or_else(|| self.packets.push(Packet::blank(FlowId::NONE)))
+    }
+
     /// Removes a packet, frees its id, and returns its control message, if any.
     #[inline]
     pub fn remove(&mut self, id: PacketId) -> Option<Box<S::Ctl>> {

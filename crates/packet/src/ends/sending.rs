@@ -21,13 +21,13 @@ pub(crate) enum NextSend {
 }
 
 /// State of a subflow's RTO and tail loss probe: see [`Ends::silence`].
-pub(crate) enum Silence<S: Scheme> {
+pub(crate) enum Silence {
     /// Nothing is in flight, or nothing is lost.
     Nothing,
     /// The next check is due at this time, ns.
     NotBefore(Ns),
-    /// The tail loss probe is to be sent, and the time of the next check, ns, if there is one.
-    Probe(Packet<S>, Option<Ns>),
+    /// The tail loss probe is to be sent.
+    Probe(Next),
     /// The RTO has expired: the source was told.
     Lost(FlowId),
 }
@@ -52,9 +52,9 @@ impl<S: Scheme> Ends<S> {
         if due_ns > now_ns { NextSend::At(due_ns) } else { NextSend::Now(next) }
     }
 
-    /// The packet of transmission `next`, which is sent now.
+    /// Writes the packet of transmission `next`, which is sent now, to `packet`.
     #[inline]
-    pub fn packet(&mut self, at: SubId, next: Next, now_ns: Ns) -> Packet<S> {
+    pub fn write(&mut self, at: SubId, next: Next, now_ns: Ns, packet: &mut Packet<S>) {
         let sub = &mut self.subs[at];
         let f = &mut self.flows[sub.flow];
         let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
@@ -66,7 +66,15 @@ impl<S: Scheme> Ends<S> {
             f.unsent_bytes -= u64::from(next.payload_bytes);
             f.view.sent_bytes += u64::from(next.payload_bytes);
         }
-        stamped(f, sub, next, self.sizes, now_ns)
+        stamp(f, sub, next, self.sizes, now_ns, packet);
+    }
+
+    /// Writes the packet of a tail loss probe, which is sent now, to `packet`.
+    pub fn write_probe(&mut self, at: SubId, next: Next, now_ns: Ns, packet: &mut Packet<S>) {
+        let sub = &mut self.subs[at];
+        let f = &mut self.flows[sub.flow];
+        f.view.retransmissions += 1;
+        stamp(f, sub, next, self.sizes, now_ns, packet);
     }
 
     /// Time of the next check for silence, ns, if none is pending and something is in flight.
@@ -91,20 +99,17 @@ impl<S: Scheme> Ends<S> {
     }
 
     /// Checks for an expired RTO or a due tail loss probe.
-    pub fn silence(&mut self, at: SubId, now_ns: Ns, io: &mut Io<S>) -> Silence<S> {
+    pub fn silence(&mut self, at: SubId, now_ns: Ns, io: &mut Io<S>) -> Silence {
         let sub = &mut self.subs[at];
         let Some(timeout_ns) = sub.sender.timeout_ns() else { return Silence::Nothing };
         if timeout_ns > now_ns {
             return Silence::NotBefore(timeout_ns);
         }
-        let f = &mut self.flows[sub.flow];
         if let Some(next) = sub.sender.probe(now_ns) {
-            f.view.retransmissions += 1;
-            let packet = stamped(f, sub, next, self.sizes, now_ns);
-            return Silence::Probe(packet, sub.sender.timeout_ns());
+            return Silence::Probe(next);
         }
         let Some(segment) = sub.sender.on_timeout(now_ns) else { return Silence::Nothing };
-        f.source.on_loss(io, &loss_of(sub, LossKind::Timeout, segment));
+        self.flows[sub.flow].source.on_loss(io, &loss_of(sub, LossKind::Timeout, segment));
         Silence::Lost(sub.flow)
     }
 
@@ -177,19 +182,21 @@ impl<S: Scheme> Ends<S> {
     }
 }
 
-/// A packet of the subflow with transmission `next`, stamped by the flow's source.
+/// Writes a packet of the subflow with transmission `next` to `packet`, and lets the flow's source stamp it there: a
+/// copy of a large header would cost more than the rest.
 #[inline]
-fn stamped<S: Scheme>(
+fn stamp<S: Scheme>(
     f: &mut FlowState<S>,
     sub: &mut Subflow,
     next: Next,
     sizes: PacketSizes,
     now_ns: Ns,
-) -> Packet<S> {
-    let packet = blank(sub.flow, sub.number, sub.way(now_ns), now_ns);
-    let mut packet = packet.carrying(next.segment, next.payload_bytes);
-    packet.bytes = next.payload_bytes + sizes.header_bytes;
+    packet: &mut Packet<S>,
+) {
+    *packet = Packet {
+        bytes: next.payload_bytes + sizes.header_bytes,
+        ..blank(sub.flow, sub.number, sub.way(now_ns), now_ns).carrying(next.segment, next.payload_bytes)
+    };
     let remaining = remaining(f);
-    f.source.stamp(now_ns, &mut packet, remaining);
-    packet
+    f.source.stamp(now_ns, packet, remaining);
 }

@@ -118,13 +118,13 @@ impl<S: Scheme> Sim<S> {
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));
+        let id = self.net.insert(packet);
         // If the controller is at that node, the path has no links.
         if self.net.routes().of(route).is_empty() {
             self.ends.hold(flow);
-            let id = self.net.insert(packet);
             self.on_ctl(id);
         } else {
-            self.launch(packet);
+            self.launch(id);
         }
     }
 }

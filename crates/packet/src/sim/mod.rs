@@ -19,7 +19,7 @@ use crate::net::{Arrival, Fate, Handled, LogicalProcess, LpMessage, Net, Popped,
 use nodes::Machines;
 use subak_core::backend::{LinkChange, PacketSizes};
 use subak_core::scheme::Hop;
-use subak_core::scheme::{Effect, Io, Packet, PacketId, Scheme, Sink, Source};
+use subak_core::scheme::{Effect, Io, PacketId, Scheme, Sink, Source};
 use subak_core::{FlowId, LinkId, Network, Ns};
 
 /// A simulation of one scheme on one network.
@@ -188,9 +188,8 @@ impl<S: Scheme> Sim<S> {
 
     /// Sends the packet along its route from the first link.
     #[inline]
-    fn launch(&mut self, packet: Packet<S>) {
-        self.ends.hold(packet.flow);
-        let id = self.net.insert(packet);
+    fn launch(&mut self, id: PacketId) {
+        self.ends.hold(self.net.packet(id).flow);
         self.enqueue(self.net.first_link(id), id, None);
     }
 

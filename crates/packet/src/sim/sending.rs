@@ -32,12 +32,13 @@ impl<S: Scheme> Sim<S> {
     /// Sends packet `next` now.
     #[inline]
     pub(super) fn put_out(&mut self, at: SubId, next: Next) {
-        let packet = self.ends.packet(at, next, self.net.now_ns());
+        let now_ns = self.net.now_ns();
+        let id = self.net.create(|packet| self.ends.write(at, next, now_ns, packet));
         if let Some(due_ns) = self.ends.unwatched(at) {
             self.await_silence(at, due_ns);
         }
         self.sends_packet(at);
-        self.launch(packet);
+        self.launch(id);
     }
 
     pub(super) fn on_timeout(&mut self, at: SubId) {
@@ -57,11 +58,13 @@ impl<S: Scheme> Sim<S> {
             Silence::Nothing => {}
             Silence::NotBefore(due_ns) => self.await_silence(at, due_ns),
             // The probe disregards window and pacing: it is at most one packet in two RTTs.
-            Silence::Probe(packet, due_ns) => {
-                if let Some(due_ns) = due_ns {
+            Silence::Probe(next) => {
+                let now_ns = self.net.now_ns();
+                let id = self.net.create(|packet| self.ends.write_probe(at, next, now_ns, packet));
+                if let Some(due_ns) = self.ends.unwatched(at) {
                     self.await_silence(at, due_ns);
                 }
-                self.launch(packet);
+                self.launch(id);
             }
             Silence::Lost(flow) => {
                 self.carry_out(Actor::Source(flow));

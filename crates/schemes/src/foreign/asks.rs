@@ -6,34 +6,47 @@ use subak_core::SubflowId;
 pub type Refusal = (String, &'static str);
 
 /// The rate in bit/s on the wire; `None` (unlimited) if `rate` is infinite. Negative rates and NaN are refused.
+#[inline]
 pub fn rate_bps(rate: f64) -> Result<Option<f64>, Refusal> {
-    if rate.is_nan() || rate < 0.0 {
-        return Err((format!("the rate is {}", shown(rate)), "give bit/s on the wire, 0 or more"));
+    if rate >= 0.0 {
+        return Ok(rate.is_finite().then_some(rate));
     }
-    Ok(rate.is_finite().then_some(rate))
+    Err(refused("rate", rate, "give bit/s on the wire, 0 or more"))
 }
 
 /// The window in whole payload bytes; `None` (unlimited) if `window` is infinite. Negative windows and NaN are refused.
+#[inline]
 pub fn window_bytes(window: f64) -> Result<Option<u64>, Refusal> {
-    if window.is_nan() || window < 0.0 {
-        return Err((format!("the window is {}", shown(window)), "give payload bytes, 0 or more"));
+    if window >= 0.0 {
+        return Ok(window.is_finite().then_some(window as u64));
     }
-    Ok(window.is_finite().then_some(window as u64))
+    Err(refused("window", window, "give payload bytes, 0 or more"))
+}
+
+#[cold]
+fn refused(what: &str, value: f64, hint: &'static str) -> Refusal {
+    (format!("the {what} is {}", shown(value)), hint)
 }
 
 /// Subflow `number` of a flow with `subflows` subflows; refuses a number out of range.
+#[inline]
 pub fn subflow(number: i64, subflows: usize) -> Result<SubflowId, Refusal> {
     match usize::try_from(number) {
         Ok(number) if number < subflows => Ok(SubflowId::from_index(number)),
-        _ if subflows == 1 => Err((format!("there is no subflow {number}"), "the flow has one subflow, number 0")),
-        _ => Err((
-            format!("there is no subflow {number}: the flow has {subflows}"),
-            "count subflows from 0, below flow.subflows",
-        )),
+        _ => Err(no_subflow(number, subflows)),
     }
 }
 
+#[cold]
+fn no_subflow(number: i64, subflows: usize) -> Refusal {
+    if subflows == 1 {
+        return (format!("there is no subflow {number}"), "the flow has one subflow, number 0");
+    }
+    (format!("there is no subflow {number}: the flow has {subflows}"), "count subflows from 0, below flow.subflows")
+}
+
 /// Checks a requested pacing rate (bit/s) and window (payload bytes). `None` means unlimited, also in the result.
+#[inline]
 pub fn pace(rate: Option<f64>, window: Option<f64>) -> Result<(Option<f64>, Option<u64>), Refusal> {
     let rate = rate.map_or(Ok(None), rate_bps)?;
     Ok((rate, window.map_or(Ok(None), window_bytes)?))

@@ -116,6 +116,7 @@ impl Guard {
         }
     }
 
+    #[inline]
     fn allows(&self, effect: &mut Effect<Foreign>) -> Result<(), asks::Refusal> {
         match effect {
             Effect::Pace { subflow, rate_bps, .. } => {
