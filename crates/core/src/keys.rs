@@ -343,7 +343,7 @@ fn span_schema(low: u64, high: u64) -> Value {
 fn span(value: &Value, low: u64, high: u64) -> Result<u64, InputError> {
     let (ns, exact_ns) = (ns_from_json(value)?, seconds_from_json(value)? * 1e9);
     // A time below the lower bound is not rounded up to it.
-    match (low..=high).contains(&ns) && exact_ns > low as f64 * (1.0 - 1e-9) {
+    match (low..=high).contains(&ns) && exact_ns >= low as f64 * (1.0 - 1e-9) {
         true => Ok(ns),
         false => {
             let hint = format!("give a time from {} to {}", told_ns(low), told_ns(high));
