@@ -184,6 +184,7 @@ fn cause(what: &str) -> String {
 
 /// Reads the keys `file`, `format` and `origin`, and the flows of the file.
 fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
+    let origin_ns: Option<Ns> = section.given("origin");
     let name: String = section.must("file")?;
     let name = name.as_str();
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
@@ -201,7 +202,7 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, InputError> {
         }
     };
     let standard = if format == "hpcc" { HPCC_BEGIN_NS } else { 0 };
-    let origin_ns = section.given("origin").unwrap_or(standard);
+    let origin_ns = origin_ns.unwrap_or(standard);
     let shown = files.shown(name);
     let named = |e: InputError| e.in_file(&shown);
     let (mut wrong, mut notes, mut announced_hosts) = (RowErrors::default(), Vec::new(), None);
