@@ -1,11 +1,11 @@
 //! Soze's equations and its sender (Wang and Ng, Soze, section 3), shared by transports with different signals.
 
 mod filter;
-mod fluid;
 pub mod fixed;
 mod fixed_link;
 #[cfg(test)]
 mod fixed_tests;
+mod fluid;
 mod law;
 mod link;
 mod rate;
@@ -16,8 +16,8 @@ mod tests;
 
 pub use filter::{Filter, Leaving, Signal};
 pub use fixed::FixedUpdate;
-pub use fluid::{NewFluidFlow, SozeFluid};
 pub use fixed_link::FixedVirtual;
+pub use fluid::{NewFluidFlow, SozeFluid};
 pub use law::{Floor, Often, SenderState, SozeArithmetic, SozeLaw};
 pub use link::{Virtual, VirtualLink};
 pub use rate::{FixedSozeRate, Heard, Limits, SenderRate, SozeSettings};
