@@ -104,6 +104,8 @@ pub enum DefaultValue {
 
 /// A number of zero or more.
 pub const AMOUNT: ValueType = ValueType::Number(Low::From(0.0), f64::INFINITY);
+/// A rate of zero or more, bit/s.
+pub const RATE_OR_ZERO: ValueType = ValueType::Either(&[ValueType::Whole(0, 0), ValueType::Rate]);
 /// A fraction, 0 to 1.
 pub const SHARE: ValueType = ValueType::Number(Low::From(0.0), 1.0);
 
@@ -175,6 +177,7 @@ impl ValueType {
             ValueType::List(one) => format!("list of {}", one.name()),
             ValueType::Pair(..) => "pair".into(),
             ValueType::Table(_) => "table".into(),
+            ValueType::Either([ValueType::Whole(0, 0), other]) => other.name(),
             ValueType::Either(some) => all(some),
             ValueType::Other(name, _) => (*name).into(),
         }

@@ -17,7 +17,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use crate::telemetry::{self, Stamper, Telemetry, identity};
+use crate::telemetry::{self, IntHeader, Stamper, identity};
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Info, Io, Named, Param, Params, PathInfo, Port, Preset, Rules, Scheme,
@@ -89,7 +89,7 @@ struct HpccSubflow {
     update_from: u32,
     /// Hash of the subflow's path.
     path: u32,
-    before: Telemetry,
+    before: IntHeader,
 }
 
 impl Named for Hpcc {
@@ -126,7 +126,7 @@ impl Named for Hpcc {
 }
 
 impl Scheme for Hpcc {
-    type Data = Telemetry;
+    type Data = IntHeader;
     type Ctl = ();
     type Queue = Priority;
     type Source = HpccSource;
@@ -207,14 +207,14 @@ impl Hpcc {
             in_flight: 1.0,
             update_from: 0,
             path: identity(links),
-            before: Telemetry::default(),
+            before: IntHeader::default(),
         }
     }
 }
 
 impl HpccSubflow {
     /// Computes U from the telemetry of this ACK and of the previous one (HPCC, algorithm 1, MeasureInflight).
-    fn measure(&mut self, now: &Telemetry) {
+    fn measure(&mut self, now: &IntHeader) {
         let (mut u, mut tau) = (0.0, self.t_ns);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
             let Some((passed_ns, sent)) = now.since(before) else { continue };
@@ -246,7 +246,7 @@ impl HpccSubflow {
 
     /// The congestion window after an ACK, bytes. `None` if the ACK is of another path, or if there is no earlier
     /// telemetry to compare with.
-    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<Telemetry>) -> Option<f64> {
+    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<IntHeader>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;
         }
@@ -282,7 +282,7 @@ impl Source<Hpcc> for HpccSource {
             self.pace(io, k, self.subflows[k].most);
         }
     }
-    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<Telemetry>) {
+    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<IntHeader>) {
         if let Some(window) = self.subflows[ack.subflow].on_ack(&self.scheme, ack) {
             self.pace(io, ack.subflow, window);
         }
@@ -309,13 +309,13 @@ mod tests {
         (scheme, subflow)
     }
 
-    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> Telemetry {
-        let mut telemetry = Telemetry { hops: 1, ..Telemetry::default() };
+    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> IntHeader {
+        let mut telemetry = IntHeader { hops: 1, ..IntHeader::default() };
         telemetry.links[0] = Record { at_ns, sent_bytes, queued_bytes, bytes_per_ns: 12.5 };
         telemetry
     }
 
-    fn ack(segment: u32, next_segment: u32, data: Telemetry) -> Ack<Telemetry> {
+    fn ack(segment: u32, next_segment: u32, data: IntHeader) -> Ack<IntHeader> {
         Ack {
             subflow: SubflowId(0),
             acked_bytes: 1000,

@@ -14,7 +14,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
-use crate::telemetry::{self, Stamper, Telemetry, identity};
+use crate::telemetry::{self, IntHeader, Stamper, identity};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Headers, Info, Io, Named, Param, Params, PathInfo, Port, Rules, Scheme, SchemeKind, Settles,
@@ -62,7 +62,7 @@ struct PowerSubflow {
     update_from: u32,
     /// Identity of the subflow's path.
     path: u32,
-    before: Telemetry,
+    before: IntHeader,
 }
 
 impl Named for PowerTcp {
@@ -94,7 +94,7 @@ impl Named for PowerTcp {
 }
 
 impl Scheme for PowerTcp {
-    type Data = Telemetry;
+    type Data = IntHeader;
     type Ctl = ();
     type Queue = Priority;
     type Source = PowerTcpSource;
@@ -146,14 +146,14 @@ impl PowerTcp {
             power: 1.0,
             update_from: 0,
             path: identity(links),
-            before: Telemetry::default(),
+            before: IntHeader::default(),
         }
     }
 }
 
 impl PowerSubflow {
     /// Averages the largest normalized power of the path's links (algorithm 1, NORMPOWER).
-    fn measure(&mut self, now: &Telemetry) {
+    fn measure(&mut self, now: &IntHeader) {
         let (mut power, mut span_ns) = (0.0, 0.0);
         for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
             let Some((passed_ns, sent)) = now.since(before) else { continue };
@@ -174,7 +174,7 @@ impl PowerSubflow {
 
     /// The window after an ACK, bytes. `None` if the ACK is of another path, or if there is no earlier telemetry to compare
     /// with.
-    fn on_ack(&mut self, scheme: &PowerTcp, ack: &Ack<Telemetry>) -> Option<f64> {
+    fn on_ack(&mut self, scheme: &PowerTcp, ack: &Ack<IntHeader>) -> Option<f64> {
         if ack.data.path != self.path {
             return None;
         }
@@ -207,7 +207,7 @@ impl Source<PowerTcp> for PowerTcpSource {
     fn on_start(&mut self, io: &mut Io<PowerTcp>) {
         self.subflows.ids().for_each(|k| self.pace(io, k));
     }
-    fn on_ack(&mut self, io: &mut Io<PowerTcp>, ack: &Ack<Telemetry>) {
+    fn on_ack(&mut self, io: &mut Io<PowerTcp>, ack: &Ack<IntHeader>) {
         if self.subflows[ack.subflow].on_ack(&self.scheme, ack).is_some() {
             self.pace(io, ack.subflow);
         }
@@ -233,8 +233,8 @@ mod tests {
         (scheme, subflow)
     }
 
-    fn ack(segment: u32, at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> Ack<Telemetry> {
-        let mut data = Telemetry { hops: 1, ..Telemetry::default() };
+    fn ack(segment: u32, at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> Ack<IntHeader> {
+        let mut data = IntHeader { hops: 1, ..IntHeader::default() };
         data.links[0] = Record { at_ns, sent_bytes, queued_bytes, bytes_per_ns: 12.5 };
         Ack {
             subflow: SubflowId(0),

@@ -66,8 +66,8 @@ impl Record {
 
 /// Header of a packet: a record of each link after the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Telemetry {
-    /// The records, in the order of the links; [`Telemetry::hops`] of them are set.
+pub struct IntHeader {
+    /// The records, in the order of the links; [`IntHeader::hops`] of them are set.
     pub links: [Record; MAX_HOPS],
     /// Number of records.
     pub hops: u8,
@@ -100,7 +100,7 @@ impl Stamper {
     }
 }
 
-impl<S: Scheme<Data = Telemetry>> Hop<S> for Stamper {
+impl<S: Scheme<Data = IntHeader>> Hop<S> for Stamper {
     fn on_capacity(&mut self, port: &Port) {
         self.bytes_per_ns = (port.capacity_bps / 8e9) as f32;
     }

@@ -2,7 +2,7 @@
 
 use super::Ends;
 use super::flow::{Path, loss_of, remaining};
-use super::sender::Arrived;
+use super::sender::SegmentArrival;
 use crate::event::SubId;
 use subak_core::scheme::{Ack, Io, Packet, PacketKind, Reply, Scheme, Sink, Source, Way};
 use subak_core::{FlowId, Ns, SubflowId};
@@ -34,7 +34,7 @@ impl<S: Scheme> Ends<S> {
         let payload = u64::from(packet.payload_bytes());
         self.waits.saturating_record(packet.waited_ns);
         let arrived = sub.receiver.arrived(packet.segment());
-        if arrived == Arrived::New {
+        if arrived == SegmentArrival::New {
             f.view.received_bytes += payload;
             f.view.received_wire_bytes += u64::from(packet.bytes);
         } else {
@@ -47,7 +47,7 @@ impl<S: Scheme> Ends<S> {
         let is_done = f.open && f.size_bytes == Some(f.view.received_bytes) && !self.at_sender;
         let reply = f.sink.on_data(io, packet);
         let acks = match reply {
-            Reply::Ack(data) if arrived != Arrived::Gap(false) => {
+            Reply::Ack(data) if arrived != SegmentArrival::Gap(false) => {
                 packet.acknowledge(sub.receiver.blocks(packet.segment()));
                 packet.route = sub.back;
                 packet.way = Way::Back;

@@ -10,7 +10,7 @@
 
 mod receiver;
 
-pub(crate) use receiver::{Arrived, Receiver};
+pub(crate) use receiver::{Receiver, SegmentArrival};
 
 use std::collections::VecDeque;
 use subak_core::Ns;

@@ -8,7 +8,7 @@ const LONGEST_RUN: u32 = 256;
 
 /// Outcome of a segment's arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrived {
+pub enum SegmentArrival {
     /// The segment had not arrived before.
     New,
     /// The segment had arrived before.
@@ -39,11 +39,11 @@ impl Receiver {
 
     /// Records the arrival of `segment`.
     #[inline]
-    pub fn arrived(&mut self, segment: u32) -> Arrived {
+    pub fn arrived(&mut self, segment: u32) -> SegmentArrival {
         if self.go_back && segment > self.next {
-            return Arrived::Gap(!std::mem::replace(&mut self.complained, true));
+            return SegmentArrival::Gap(!std::mem::replace(&mut self.complained, true));
         }
-        if self.takes(segment) { Arrived::New } else { Arrived::Again }
+        if self.takes(segment) { SegmentArrival::New } else { SegmentArrival::Again }
     }
 
     /// Marks `segment` as arrived; returns whether it was not.

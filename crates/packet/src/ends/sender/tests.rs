@@ -206,7 +206,7 @@ proptest! {
             let (due, rest): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|p| p.0 <= now);
             under_way = rest;
             for (_, segment, sent) in due {
-                delivered += u32::from(r.arrived(segment) == Arrived::New);
+                delivered += u32::from(r.arrived(segment) == SegmentArrival::New);
                 if rng.unit() >= loss {
                     acked += s.on_ack(segment, r.blocks(segment), r.cumulative(), sent, now).bytes;
                 }
