@@ -108,9 +108,7 @@ class Ned(_subak.Ned):
     @inputs.keywords
     def step(self, n: int = 1) -> None:
         """Runs ``n`` iterations: rates from prices, then prices from rates. Other Python threads run meanwhile."""
-        if n < 0:
-            raise InputError(None, "n", f"it is {n}", "give a number of iterations, 0 or more")
-        self.steps(n)
+        self.steps(_count(n))
 
     @property
     def rates(self) -> NDArray[Any]:
@@ -139,10 +137,8 @@ class Ned(_subak.Ned):
 
         ``rates_bps`` are the rates with which the flows with these ``numbers`` are compared, such as the optimum.
         """
-        if n < 0:
-            raise InputError(None, "n", f"it is {n}", "give a number of iterations, 0 or more")
         want = _values("rates_bps", rates_bps)
-        return _array(self.errors_table(n, _indices("numbers", numbers), want, self.normalizer))
+        return _array(self.errors_table(_count(n), _indices("numbers", numbers), want, self.normalizer))
 
     @inputs.keywords
     def serve(
@@ -212,6 +208,13 @@ def _sizes(size_bytes: ArrayLike) -> Any:
     if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and given.min() < 0):
         raise InputError(None, "size_bytes", f"they are {given.dtype}", "give a whole number of bytes for each flow")
     return np.ascontiguousarray(given, dtype=np.uint64)
+
+
+def _count(n: int) -> int:
+    """The number of iterations ``n``, checked."""
+    if n < 0:
+        raise InputError(None, "n", f"it is {n}", "give a number of iterations, 0 or more")
+    return n
 
 
 def _array(table: _subak.Table) -> NDArray[Any]:

@@ -6,7 +6,6 @@ result. The main module of the caller is never imported, so that a script needs 
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
@@ -30,8 +29,7 @@ LOOK_S = 0.1
 
 def suits(spec: _subak.Spec) -> bool:
     """Whether some scheme of ``spec`` is a file of Python, and no trial runs on hosts."""
-    schemes = json.loads(spec.parts()[0]).get("scheme", [])
-    return not spec.is_on_hosts() and any("python" in one for one in schemes)
+    return spec.is_interpreted() and not spec.is_on_hosts()
 
 
 def runs(spec: _subak.Spec, jobs: int) -> Callable[[list[int]], Iterator[Came | None]]:

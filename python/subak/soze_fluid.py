@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from subak import _subak, inputs
 from subak.api import Rows, _indices, _values, rows_of
 from subak.errors import InputError
-from subak.ned import _array, _column
+from subak.ned import _array, _column, _count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,9 +52,7 @@ class SozeFluid(_subak.SozeFluid):
     @inputs.keywords
     def step(self, n: int = 1) -> None:
         """Runs ``n`` steps. Other Python threads run meanwhile."""
-        if n < 0:
-            raise InputError(None, "n", f"it is {n}", "give a number of steps, 0 or more")
-        self.steps(n)
+        self.steps(_count(n))
 
     @property
     def rates(self) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from subak import _subak, inputs
 from subak.api import Flows, Problem, Rows, case_of
 from subak.errors import InputError
-from subak.ned import ALPHA_FAIR, _array
+from subak.ned import ALPHA_FAIR, _array, _count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,9 +56,7 @@ class Xwi(_subak.Xwi):
     @inputs.keywords
     def step(self, n: int = 1) -> None:
         """Runs ``n`` steps. Other Python threads run meanwhile."""
-        if n < 0:
-            raise InputError(None, "n", f"it is {n}", "give a number of steps, 0 or more")
-        self.steps(n)
+        self.steps(_count(n))
 
     @property
     def rates(self) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ Text with units is a string in the schema: the reader alone checks it."""
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterator
@@ -266,3 +267,17 @@ def test_an_old_name_acts_as_the_new_one(scheme: Keys, old: Keys, new: Keys) -> 
 def test_names_of_other_schemes_stay() -> None:
     others = {"cubic": {"queue": "fifo"}, "dgd": {"window": 3}, "dctcp": {"probe": False}, "ideal": {"acks": True}}
     assert all(ran({"name": name, "policy": FAIR}, given)[1] == 0 for name, given in others.items())
+
+
+@pytest.mark.parametrize(("seeds", "many"), [(2, 2), (2.0, 2), ([4.0, 7], 2), ([3], 1)])
+def test_a_whole_number_counts_however_it_is_written(seeds: Any, many: int) -> None:
+    assert len(json.loads(runs.load(spec(run={"duration": "1ms", "seeds": seeds})).trials())) == many
+
+
+def test_flows_are_named_by_whole_numbers_however_written() -> None:
+    assert refusal("spec", spec(measure={"packets": {"flows": [1.0]}})) is None
+
+
+@pytest.mark.parametrize("given", [{"alpha_rate": 0}, {"alpha_gbps": 0}, {"alpha_rate": "1Gbps", "beta_rate": 0}])
+def test_a_rate_of_zero_is_the_default_that_is_documented(given: Keys) -> None:
+    assert refusal("spec", spec(**params("soze", **given))) is None

@@ -33,6 +33,8 @@ pub enum ValueType {
     Number(Low, f64),
     /// A positive rate, bit/s.
     Rate,
+    /// A rate of zero or more, bit/s.
+    RateOrZero,
     /// A time of zero or more: seconds, or text with a unit.
     Time,
     /// A time between two bounds, ns, both included.
@@ -104,8 +106,6 @@ pub enum DefaultValue {
 
 /// A number of zero or more.
 pub const AMOUNT: ValueType = ValueType::Number(Low::From(0.0), f64::INFINITY);
-/// A rate of zero or more, bit/s.
-pub const RATE_OR_ZERO: ValueType = ValueType::Either(&[ValueType::Whole(0, 0), ValueType::Rate]);
 /// A fraction, 0 to 1.
 pub const SHARE: ValueType = ValueType::Number(Low::From(0.0), 1.0);
 
@@ -163,7 +163,7 @@ impl ValueType {
             ValueType::Flag => "true or false".into(),
             ValueType::Whole(..) => "whole number".into(),
             ValueType::Number(..) => "number".into(),
-            ValueType::Rate => "bit/s".into(),
+            ValueType::Rate | ValueType::RateOrZero => "bit/s".into(),
             ValueType::Time => "s".into(),
             ValueType::Span(low, high) => format!("s, {} to {}", told_ns(*low), told_ns(*high)),
             ValueType::Size | ValueType::Bytes => "bytes".into(),
@@ -177,7 +177,6 @@ impl ValueType {
             ValueType::List(one) => format!("list of {}", one.name()),
             ValueType::Pair(..) => "pair".into(),
             ValueType::Table(_) => "table".into(),
-            ValueType::Either([ValueType::Whole(0, 0), other]) => other.name(),
             ValueType::Either(some) => all(some),
             ValueType::Other(name, _) => (*name).into(),
         }
@@ -199,7 +198,7 @@ impl ValueType {
             }
             ValueType::Packets => AMOUNT.schema(),
             ValueType::Rate => amount("exclusiveMinimum", 0),
-            ValueType::Time | ValueType::Bytes => amount("minimum", 0),
+            ValueType::Time | ValueType::Bytes | ValueType::RateOrZero => amount("minimum", 0),
             ValueType::Size => amount("minimum", 1),
             ValueType::Span(low, high) => span_schema(*low, *high),
             ValueType::SizeTo(most) => json!({"type": ["number", "string"], "minimum": 1, "maximum": most}),
@@ -247,28 +246,31 @@ impl ValueType {
         }
     }
 
-    /// An error if `value` is not of this type. Tables, and types with a name of their own, are left to their readers.
-    fn check(self, value: &Value) -> Result<(), InputError> {
+    /// The value, or an error if it is not of this type. Tables, and types with a name of their own, are left to their
+    /// readers.
+    fn checked(self, value: &Value) -> Result<Value, InputError> {
         match self {
-            ValueType::Flag => flag(value).map(drop),
-            ValueType::Text | ValueType::Word(_) | ValueType::Named(_) => String::read(self, value).map(drop),
-            ValueType::Whole(..) => u64::read(self, value).map(drop),
-            ValueType::List(one) => each(value, |item| one.check(item)).map(drop),
-            ValueType::Pair(first, second) => {
-                let [a, b] = pair(value)?;
-                let places = [first.check(a).map_err(|e| e.below("[0]")), second.check(b).map_err(|e| e.below("[1]"))];
-                InputError::all(places.into_iter().filter_map(Result::err)).map_or(Ok(()), Err)
+            ValueType::Flag => flag(value).map(Value::from),
+            ValueType::Text | ValueType::Word(_) | ValueType::Named(_) => String::read(self, value).map(Value::from),
+            ValueType::Whole(..) => u64::read(self, value).map(Value::from),
+            ValueType::List(one) => each(value, |item| one.checked(item)).map(Value::from),
+            ValueType::Pair(..) => <(Value, Value)>::read(self, value).map(|(a, b)| Value::from(vec![a, b])),
+            ValueType::Table(_) | ValueType::Other(..) => Ok(value.clone()),
+            ValueType::Either(some) => {
+                let mut last = None;
+                for one in some.iter().filter(|one| one.is_shaped_as(value)) {
+                    match one.checked(value) {
+                        Err(fault) => last = Some(fault),
+                        valid => return valid,
+                    }
+                }
+                let other = || {
+                    let what = format!("{} is of another type", shown(value));
+                    InputError::new("", what, format!("give {}", self.name()))
+                };
+                Err(last.unwrap_or_else(other))
             }
-            ValueType::Table(_) | ValueType::Other(..) => Ok(()),
-            ValueType::Either(some) => match some.iter().find(|one| one.is_shaped_as(value)) {
-                Some(one) => one.check(value),
-                None => Err(InputError::new(
-                    "",
-                    format!("{} is of another type", shown(value)),
-                    format!("give {}", self.name()),
-                )),
-            },
-            _ => f64::read(self, value).map(drop),
+            _ => f64::read(self, value).map(|_| value.clone()),
         }
     }
 
@@ -445,6 +447,7 @@ impl FromValue for f64 {
                 0.0 => Err(InputError::new("", "the rate is zero", "give a rate such as \"10Gbps\"")),
                 rate_bps => Ok(rate_bps),
             },
+            ValueType::RateOrZero => rate_bps_from_json(value),
             ValueType::Size => positive_bytes_from_json(value).map(|bytes| bytes as f64),
             ValueType::Bytes => bytes_from_json(value).map(|bytes| bytes as f64),
             ValueType::Time => seconds_from_json(value),
@@ -502,10 +505,10 @@ impl FromValue for String {
     }
 }
 
-/// The value as written, of the declared type.
+/// The value as written, of the declared type; a whole number is an integer, however it is written.
 impl FromValue for Value {
     fn read(value_type: ValueType, value: &Value) -> Result<Self, InputError> {
-        value_type.check(value).map(|()| value.clone())
+        value_type.checked(value)
     }
     fn placeholder(_: ValueType) -> Self {
         Value::Null

@@ -1,5 +1,5 @@
-//! The page that shows a running allocator or a run under way in a browser: `subak allocator` and `subak run --watch` serve
-//! the same files.
+//! The live page of a running allocator or a run under way. `subak-allocator` and `subak run --watch` serve the same files
+//! to browsers.
 
 /// The page, served at `/`.
 pub const PAGE: &str = include_str!("page.html");

@@ -79,6 +79,12 @@ impl PySpec {
         Ok((to_json(self.0.tree())?, files))
     }
 
+    /// Whether any scheme is a class in a file of Python.
+    fn is_interpreted(&self) -> bool {
+        let schemes = self.0.tree().get("scheme").and_then(Value::as_array);
+        schemes.into_iter().flatten().any(|scheme| scheme.get("python").is_some())
+    }
+
     /// Whether any trial runs on a testbed.
     fn is_on_hosts(&self) -> bool {
         (0..self.0.len()).any(|trial| self.0.is_on_hosts(trial))

@@ -69,7 +69,7 @@ where
     }
 }
 
-/// What a [`SteppedRounds`] records, beside the state of its flows.
+/// Series that a [`SteppedRounds`] records, beside the state of its flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recorded {
     /// Every update of a message at a link.

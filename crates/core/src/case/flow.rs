@@ -4,7 +4,7 @@ use super::columns::{CaseColumn, FlowColumns, PathColumns};
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::flows::Why;
 use crate::formats::flows::{in_unit, no_demands};
-use crate::keys::{AMOUNT, Key, Low, RATE_OR_ZERO, ValueType, names};
+use crate::keys::{AMOUNT, Key, Low, ValueType, names};
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
 use crate::{Flow, Flows, IdVec, InputError, InputErrors, LinkId, Network, NodeId, Policy};
@@ -33,12 +33,12 @@ pub(super) const FLOW: [Key; 11] = [
         "number of paths that the hash selects; their rates are pooled",
     ),
     Key::new("weight", ValueType::Number(Low::Above(0.0), f64::INFINITY), "1", "weight under the policy"),
-    Key::open("demand", RATE_OR_ZERO, "no bound", "maximum rate"),
+    Key::open("demand", ValueType::RateOrZero, "no bound", "maximum rate"),
     Key::open("size", ValueType::Size, "none", "bytes to send, for `fct` and `srpt`"),
     Key::open("deadline", ValueType::Time, "none", "time until the deadline, for `edf`"),
     Key::open(
         "bandwidth_function",
-        ValueType::List(&ValueType::Pair(&AMOUNT, &RATE_OR_ZERO)),
+        ValueType::List(&ValueType::Pair(&AMOUNT, &ValueType::RateOrZero)),
         "none",
         "`[[fair share, bit/s], ...]`: piecewise linear from `[0, 0]`, non-decreasing, constant after its last point",
     ),

@@ -2,7 +2,7 @@
 
 use crate::document::{Format, check_keys, json, list, parse, table, text};
 use crate::formats::{Defaults, FILE_KEYS, gml, graphml, hpcc, kinds, node_link, refuse_kind};
-use crate::keys::{self, Key, RATE_OR_ZERO, ValueType};
+use crate::keys::{self, Key, ValueType};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
 use crate::section::Section;
@@ -150,7 +150,7 @@ fn no_network(what: &str) -> InputError {
 /// Keys of a link.
 pub(super) const LINK: [Key; 6] = [
     Key::open("id", ValueType::Text, "FROM->TO", "name of the link; required without `from` and `to`"),
-    Key::required("capacity", RATE_OR_ZERO, "its capacity; 0 for a failed link"),
+    Key::required("capacity", ValueType::RateOrZero, "its capacity; 0 for a failed link"),
     Key::open("from", ValueType::Text, "none", "node at which the link begins; required where flows name their ends"),
     Key::open("to", ValueType::Text, "none", "node at which the link ends"),
     Key::new("delay", ValueType::Time, "0", "propagation delay"),

@@ -41,7 +41,7 @@ pub(crate) const HEADER: Param = Param::number(
 pub(crate) const ALPHA: Param = Param::number(
     "alpha_rate",
     0.0,
-    ValueType::Rate,
+    ValueType::RateOrZero,
     "largest rate-per-weight of the network (alpha); 0: its largest line rate over smallest_weight",
 );
 pub(crate) const SMALLEST_WEIGHT: Param =
@@ -72,7 +72,7 @@ const PARAMS: &[Param] = &[
     Param::number(
         "beta_rate",
         0.0,
-        ValueType::Rate,
+        ValueType::RateOrZero,
         "smallest rate-per-weight expected (beta), where alpha_rate is given; 0: alpha over unit_flows",
     ),
     SMALLEST_WEIGHT,

@@ -11,7 +11,7 @@ use subak_core::backend::{FlowPlan, PacketSizes};
 use subak_core::case::bandwidth_function_from_value;
 use subak_core::flows::Extra;
 use subak_core::keys::each;
-use subak_core::keys::{AMOUNT, Key, Low, RATE_OR_ZERO, ValueType};
+use subak_core::keys::{AMOUNT, Key, Low, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::rng::Stream;
 use subak_core::section::Section;
@@ -304,7 +304,7 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
 
 /// JSON Schema of a bandwidth function.
 fn bandwidth_function() -> Value {
-    ValueType::List(&ValueType::Pair(&AMOUNT, &RATE_OR_ZERO)).schema()
+    ValueType::List(&ValueType::Pair(&AMOUNT, &ValueType::RateOrZero)).schema()
 }
 
 /// Changes of a flow's weight, pairs of a time and a weight, each at another time.
