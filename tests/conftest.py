@@ -3,7 +3,7 @@ from __future__ import annotations
 import fcntl
 import importlib.util
 import json
-import subprocess
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import commands
 import pytest
 from allocator_endpoint import Daemon, Endpoint, Make, making, two_to_one
 
@@ -28,6 +29,19 @@ def script(name: str) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that ``make`` fills, once for all processes of a test run."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"once-{name}"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").exists():
+            make(folder)
+            (folder / "made").touch()
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -59,9 +73,10 @@ Subak = Callable[..., Ended]
 @pytest.fixture(scope="session")
 def subak() -> Subak:
     """Runs the real command; its standard output is a pipe, not a terminal."""
+    commands.start()
 
     def run(*arguments: str | Path, given: bytes = b"", cwd: Path | None = None) -> Ended:
-        done = subprocess.run([COMMAND, *arguments], input=given, capture_output=True, timeout=120, cwd=cwd)
+        done = commands.run(*map(str, arguments), given=given, cwd=cwd)
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import html
-import os
 import re
 import shutil
 import subprocess
@@ -13,23 +11,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, made_once
 from subak import _subak
 from subak.repro import catalogue
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The documentation site, built once for all processes of a test run."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "docs"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "built").exists():
-            _build(folder)
-            (folder / "built").touch()
-    return folder / "site"
+    """The documentation site."""
+    return made_once(tmp_path_factory, "docs", _build) / "site"
 
 
 def _build(folder: Path) -> None:

@@ -13,14 +13,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, made_once
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel for this machine, from the existing build."""
-    folder = tmp_path_factory.mktemp("wheel")
-    _run("packages/wheel.sh", "here", folder)
+    folder = made_once(tmp_path_factory, "wheel", lambda folder: _run("packages/wheel.sh", "here", folder))
     (made,) = folder.glob("*.whl")
     return made
 

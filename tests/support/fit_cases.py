@@ -1,8 +1,8 @@
 """Small P4 programs, and `subak fit` on them as a command."""
 
 import json
-import subprocess
-import sys
+
+import commands
 
 PROGRAM = """#include <core.p4>
 #include <v1model.p4>
@@ -49,25 +49,12 @@ def fit(folder, text, *options, name="case.p4"):
     """Runs the command on this text; returns exit status, document and standard error."""
     path = folder / name
     path.write_text(text)
-    run = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from subak.cli import main; main()",
-            "fit",
-            str(path),
-            "--json",
-            # A placement that is checked has no solver.
-            *(() if "--check" in options else ("--workers", "1")),
-            *options,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert "Traceback" not in run.stderr, run.stderr[-500:]
-    return run.returncode, json.loads(run.stdout or "{}"), run.stderr + run.stdout
+    # A placement that is checked has no solver.
+    workers = () if "--check" in options else ("--workers", "1")
+    run = commands.run("fit", str(path), "--json", *workers, *options, timeout=30)
+    out, err = run.stdout.decode(), run.stderr.decode()
+    assert "Traceback" not in err, err[-500:]
+    return run.returncode, json.loads(out or "{}"), err + out
 
 
 def dependencies(folder, text, **more):

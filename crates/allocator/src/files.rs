@@ -1,5 +1,6 @@
 //! Reading of configuration files. Pipes, devices and endless files are refused, since they would block the reader.
 
+use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -26,7 +27,7 @@ pub fn text(path: &Path, most_bytes: u64) -> Result<String, String> {
     let say = |what: &str, hint: &str| format!("{}: {what}; {hint}", path.display());
     let system = |e: std::io::Error| say(&e.to_string(), "name a file that this user may read");
     // Without O_NONBLOCK, opening a pipe would wait for its other end.
-    let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(system)?;
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).map_err(system)?;
     let found = file.metadata().map_err(system)?;
     if !found.is_file() {
         return Err(say("it is no ordinary file", "name one"));

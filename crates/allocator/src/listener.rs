@@ -1,7 +1,7 @@
 //! Server for many connections in one thread. Idle clients cannot lock out others: at the limit, the connection that
 //! was idle longest is closed.
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -122,18 +122,16 @@ pub fn serve<D: Listener>(
 
 /// Waits until the listener or a connection is ready.
 fn wait<D: Listener>(listener: &D, room: &[Connection<D::Stream>], bounds: ConnectionLimits) -> Vec<bool> {
-    let mut waits = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    let mut waits = vec![PollFd::new(listener, PollFlags::IN)];
     waits.extend(room.iter().map(|connection| {
-        let flags = if connection.is_answering() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
-        PollFd::new(connection.stream.as_fd(), flags)
+        let flags = if connection.is_answering() { PollFlags::OUT } else { PollFlags::IN };
+        PollFd::new(&connection.stream, flags)
     }));
     let until = room.iter().map(|connection| connection.until).min();
     let left = until.map_or(bounds.patience, |until| until.saturating_duration_since(Instant::now()));
-    // Rounded up, to avoid polling without pause in the last millisecond.
-    let left = left.saturating_add(Duration::from_millis(1));
     // A signal ends the wait with nothing ready.
-    let _ = poll(&mut waits, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
-    waits.iter().map(|wait| wait.revents().is_some_and(|found| !found.is_empty())).collect()
+    let _ = poll(&mut waits, Timespec::try_from(left).ok().as_ref());
+    waits.iter().map(|wait| !wait.revents().is_empty()).collect()
 }
 
 /// Closes the connection that was idle longest. A connection with a pending reply is closed only if all have one.

@@ -33,7 +33,22 @@ pub fn build_on<'a>(
     seed: u64,
 ) -> Result<Box<dyn Backend>, InputError> {
     // The simulation of every scheme is compiled in this crate, not in the crates that call this function.
-    build_chosen(name.into(), params, SimBuilder { threads, network, sizes, faults, seed })
+    build_chosen(name.into(), params, SimBuilder { threads, network, sizes, faults, seed, order: None })
+}
+
+/// Same as [`build`], for tests: events enter the wheel in a random order given by `order`. Results must not depend on
+/// it, since several threads insert events in any order.
+pub fn build_scrambled<'a>(
+    order: u64,
+    name: impl Into<Chosen<'a>>,
+    params: &serde_json::Map<String, serde_json::Value>,
+    network: &Network,
+    sizes: PacketSizes,
+    faults: &[Injected],
+    seed: u64,
+) -> Result<Box<dyn Backend>, InputError> {
+    let builder = SimBuilder { threads: 1, network, sizes, faults, seed, order: Some(order) };
+    build_chosen(name.into(), params, builder)
 }
 
 fn build_chosen(
@@ -51,19 +66,24 @@ struct SimBuilder<'a> {
     sizes: PacketSizes,
     faults: &'a [Injected],
     seed: u64,
+    order: Option<u64>,
 }
 
 impl Visitor for SimBuilder<'_> {
     type Out = Result<Box<dyn Backend>, InputError>;
     const RUNS: bool = true;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        let SimBuilder { threads, network, sizes, faults, seed } = self;
+        let SimBuilder { threads, network, sizes, faults, seed, order } = self;
         if threads > 1
             && let Some(parts) = LogicalProcesses::checked(&scheme, network, sizes, faults, seed, threads)?
         {
             return Ok(Box::new(parts));
         }
-        Ok(Box::new(Sim::checked(scheme, network, sizes, faults, seed)?))
+        let mut sim = Sim::checked(scheme, network, sizes, faults, seed)?;
+        if let Some(order) = order {
+            sim.scramble(order);
+        }
+        Ok(Box::new(sim))
     }
 }
 

@@ -10,8 +10,7 @@ use crate::request::DaemonRequest;
 use crate::sockets::Sockets;
 use crate::standby::{Change, Standby};
 use crate::state::{DaemonCounts, Events, Histogram, LogEvent};
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -176,9 +175,9 @@ impl Server {
     }
 
     fn wait(&self, ns: Ns) {
-        let mut waits = [PollFd::new(self.sockets.as_fd(), PollFlags::POLLIN)];
+        let mut waits = [PollFd::from_borrowed_fd(self.sockets.as_fd(), PollFlags::IN)];
         // A signal only ends the wait.
-        let _ = ppoll(&mut waits, Some(TimeSpec::from_duration(Duration::from_nanos(ns))), None);
+        let _ = poll(&mut waits, Timespec::try_from(Duration::from_nanos(ns)).ok().as_ref());
     }
 
     fn take_batch(&mut self) -> bool {

@@ -73,9 +73,8 @@ impl<S: Scheme> Sim<S> {
         Ok(sim)
     }
 
-    /// Inserts events into the wheel in a random order given by `seed`, for tests. Results must not depend on it,
-    /// since several threads insert events in any order.
-    pub fn scramble(&mut self, seed: u64) {
+    /// Inserts events into the wheel in a random order given by `seed`.
+    pub(crate) fn scramble(&mut self, seed: u64) {
         self.net.scramble(seed);
     }
 }
