@@ -57,6 +57,8 @@ SCENES: dict[str, dict[str, Any]] = {
     },
 }
 """Checks by name, each with its changes to the spec."""
+NAME_WIDTH = max(map(len, SCENES))
+"""Largest length of a check's name."""
 SUITING: dict[str, dict[str, Any]] = {
     "policy.kind": {"policy": {"kind": "alpha-fair", "alpha": 1}},
     "controller": {"controller": {"at": "h0"}},
@@ -140,7 +142,7 @@ def _reaches(table: dict[str, Any], suited: dict[str, Any], settles: tuple[float
     if all(row["converged"] for row in rows):
         return Check(name, True, f"within {100 * within:g}% after {rtts:g} RTTs, twice")
     off = 100 * max(row["end_error"] for row in rows if not row["converged"])
-    return Check(name, False, f"rates are {off:.3g}% off after {rtts:g} RTTs; it states {100 * within:g}%")
+    return Check(name, False, f"rates are {off:.3g}% off after {rtts:g} RTTs, more than {100 * within:g}%")
 
 
 def _table(target: str) -> dict[str, Any]:
@@ -148,6 +150,10 @@ def _table(target: str) -> dict[str, Any]:
         return {"python": target, "name": "checked"}
     if target.endswith(".py"):
         raise InputError(None, "SCHEME", f'"{target}" names no class', f"write {target}:CLASS")
+    if target.endswith(".c"):
+        library = f"{target.removesuffix('.c')}.so"
+        hint = f"compile it: cc -O2 -shared -fPIC -o {library} {target}; then check {library}"
+        raise InputError(None, "SCHEME", f'"{target}" is source code', hint)
     if target.endswith(".so"):
         return {"library": target, "name": "checked"}
     return {"name": target}
@@ -168,9 +174,12 @@ def _delivers(name: str, spec: dict[str, Any], folder: Path) -> Check:
     sized = [flow for flow in flows if flow["stop_ns"] is None]
     lacking = sum(flow["fct_ns"] is None for flow in sized)
     if lacking:
-        return Check(name, False, f"{lacking} of {len(sized)} flows are not complete after 1 s")
+        nothing = not any(flow["received_bytes"] for flow in flows)
+        hint = "; no byte arrived: on_start has to set a rate or a window above 0" if nothing else ""
+        return Check(name, False, f"{lacking} of {len(sized)} flows are not complete after 1 s{hint}")
     wrong = sum(flow["received_bytes"] != flow["size_bytes"] for flow in sized)
-    return Check(name, not wrong, f"{wrong} flows have other bytes" if wrong else f"every byte of {len(sized)} flows")
+    count = f"{len(sized)} flow{'s' if len(sized) != 1 else ''}"
+    return Check(name, not wrong, f"{wrong} flows have other bytes" if wrong else f"every byte of {count}")
 
 
 def _repeats(spec: dict[str, Any], folder: Path) -> Check:
