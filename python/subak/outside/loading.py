@@ -190,7 +190,7 @@ def _refuse_parameters(name: str, hook: Callable[..., Any], known: Callable[...,
     except TypeError:
         code = getattr(inspect.unwrap(hook), "__code__", None)
         place = f" ({PurePath(code.co_filename).name}, line {code.co_firstlineno})" if code else ""
-        takes = ", ".join(str(one) for one in signature.parameters.values())
+        takes = ", ".join(str(one.replace(annotation=one.empty)) for one in signature.parameters.values())
         what = f"{name} takes ({takes}), without self{place}"
         raise Failed(f"{what}; write def {known.__name__}({', '.join(wanted)})") from None
 
