@@ -99,6 +99,13 @@ def test_a_scheme_that_holds_its_flows_fails_the_checks(tmp_path: Path) -> None:
     assert re.search(r"FAIL no fault +\d+ of \d+ flows are not complete after 1 s; no byte arrived: ", lines[0])
 
 
+def test_a_hook_without_end_ends_the_checks(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE.replace("io.pace(window=self.bytes)", "while True: pass"))
+    checked = subak_command("check", "mine.py:Mine", folder=tmp_path)
+    assert checked.returncode == 1
+    assert re.fullmatch(r"FAIL no fault .*more than 10 s \(hook_time\) \(mine.py, line 14\)\n", checked.stdout)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
