@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import pytest
 import subak
 from conftest import ROOT
 from own_schemes import MINE, TEMPLATES, WHERE, rows_of, run, spec
+from subak.outside import loading
 
 # Failing trials are the subject of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
@@ -91,12 +93,20 @@ FAILING = [
     ("io.pace(subflow=10**30)", r"OverflowError"),
     ("io.pace(window='much')", r"TypeError"),
     ("io.pace(windw=3)", r"TypeError: .*windw"),
+    ("io.pace(self.bytes)", r"TypeError: .*positional argument"),
     ("io.timer(0, io.now_ns - 1)", r"the timer is at -?\d+ ns, and now is \d+ ns; give a time from now on"),
     ("io.timer(0, float('nan'))", r"the timer is at NaN ns"),
     ("io.send([0] * 9)", r"there are 8 numbers; count them from 0 to 7"),
     ("io.send([1], bytes=0)", r"a message has 0 bytes"),
     ("io.send([1], class_='loud')", r'class "loud"; give "control", "high" or "low"'),
-    ("io.send(['a'])", r"TypeError"),
+    (
+        "io.send(['a'])",
+        r"TypeError: the message has 'a'; give up to 8 numbers, such as \[1.5, 0\] \(mine.py",
+    ),
+    ("io.send(3)", r"TypeError: the message has 3; give up to 8 numbers"),
+    ("io.timer(0, io.now_ns)", r"ValueError: a timer without a hook; define on_timer \(mine.py, line 14\)"),
+    ("return 3", r"TypeError: on_start returned 3; return nothing, and set rates and windows with io.pace"),
+    ("yield", r"TypeError: on_start returned <generator .*; return nothing"),
     ("io.pause('low', True)", r"only a hop pauses a class"),
     ("raise SystemExit(3)", r"SystemExit: 3"),
     ("raise KeyboardInterrupt", r"KeyboardInterrupt"),
@@ -116,9 +126,27 @@ def test_a_fault_ends_its_trial_in_words(body: str, says: str, tmp_path: Path) -
     [
         ("stamp(self, now_ns, packet, left)", "packet[8] = 1", r"stamp of flow \d+ at \d+ ns: IndexError: there are 8"),
         ("stamp(self, now_ns, packet, left)", "packet.bytes = 1", r"stamp of flow \d+ at \d+ ns: AttributeError"),
+        ("stamp(self, now_ns, packet, left)", "return packet", r"stamp of flow \d+ at \d+ ns: .* returned Packet\("),
         ("stamp(self, now_ns, packet, left)", "packet.class_ = 'x'", r"stamp of flow \d+ at \d+ ns: ValueError: class"),
-        ("on_ack(self, io, ack)", "ack.rtt", r"on_ack of flow \d+ at \d+ ns: AttributeError: .*rtt"),
-        ("on_ack(self, io)", "pass", r"on_ack of flow \d+ at \d+ ns: TypeError"),
+        (
+            "on_ack(self, io, ack)",
+            "ack.rtt",
+            r"on_ack of flow \d+ at \d+ ns: AttributeError: .*'rtt'; did you mean \"rtt_ns\"\? \(mine.py, line 14\)",
+        ),
+        (
+            "on_ack(self, io, ack)",
+            "ack.delay",
+            r"on_ack of .* 'delay'; there are acked_bytes, data, ecn, ",
+        ),
+        ("on_ack(self, io, ack)", "assert 0, ack", r"on_ack of .* Ack\(acked_bytes=\d+, data=\(0.0, .*, subflow=0\) "),
+        ("on_ack(self, *rest)", "assert 0, len(rest)", r"on_ack of .* AssertionError: 2 "),
+        (
+            "on_ack(self, io)",
+            "pass",
+            r"source of flow \d+ at 0 ns: Sender.on_ack takes \(io\), without self \(mine.py, line 13\); "
+            r"write def on_ack\(self, io, ack\)",
+        ),
+        ("on_ack(self, io, ack: int, more: int)", "pass", r"source of flow \d+ .* takes \(io, ack, more\)"),
         ("on_acks(self, io, ack)", "pass", r'source of flow \d+ at 0 ns: Sender has a hook on_acks, .*mean "on_ack"'),
         ("on_finish(self, io)", "io.nothing", r"on_finish of flow \d+ at \d+ ns: AttributeError"),
     ],
@@ -131,6 +159,10 @@ def test_a_fault_of_any_hook(hook: str, body: str, says: str, tmp_path: Path) ->
 def test_a_fault_of_source_itself(tmp_path: Path) -> None:
     said = failed(tmp_path, MINE.replace("return Sender(self, flow)", "return None"))
     assert "source of flow 0 at 0 ns: source returned None; return the sender of the flow" in said
+    said = failed(tmp_path, MINE.replace("return Sender(self, flow)", "return Sender"))
+    assert "source of flow 0 at 0 ns: source returned the class Sender; return an object, such as Sender()" in said
+    said = failed(tmp_path, MINE.replace("def on_start(self, io)", "def begin(self, io)"))
+    assert "Sender has no on_start, and a source sends nothing before its first io.pace; define on_start" in said
     said = failed(tmp_path, MINE.replace("return Sender(self, flow)", "return Sender(self, flw)"))
     assert "NameError: name 'flw' is not defined" in said
     assert "(mine.py, line 8)" in said
@@ -199,7 +231,27 @@ def test_a_hook_without_end(body: str, tmp_path: Path) -> None:
         (
             "def source(self, flow):",
             "queu = 3\n    def source(self, flow):",
-            'nobody asks a scheme for queu; did you mean "queue"?',
+            'Mine: unknown attribute "queu"; did you mean "queue"?',
+        ),
+        (
+            "def source(self, flow):",
+            "def on_ack(self, io, ack): pass\n    def source(self, flow):",
+            "hook on_ack, which only machines have; define it in the class that source() returns",
+        ),
+        (
+            "def source(self, flow):",
+            "def on_timer(self, io, timer): pass\n    def source(self, flow):",
+            "in the class that source() or hop() or sink() returns",
+        ),
+        (
+            "def source(self, flow):",
+            "def check(self): return self.window > 0\n    def source(self, flow):",
+            'check: Mine.check returned True; raise ValueError("what is wrong") to refuse parameters',
+        ),
+        (
+            "class Mine(subak.Scheme)",
+            "class Mine",
+            "Mine: the class is not derived from subak.Scheme; write class ",
         ),
         (
             "def source(self, flow):",
@@ -323,6 +375,24 @@ def test_classes_that_nobody_asks_for(tmp_path: Path) -> None:
         subak.run(spec([{"name": "mine"}]), tmp_path, schemes={"mine": 3})  # type: ignore[dict-item]
 
 
+def test_a_class_without_methods(tmp_path: Path) -> None:
+    class Empty(subak.Scheme):
+        pass
+
+    given = spec([{"name": "empty"}])
+    with pytest.raises(subak.InputError, match=r"schemes.empty: Empty defines no method; define source\(self, flow\)"):
+        subak.run(given, tmp_path / "out", schemes={"empty": Empty})
+
+
+def test_the_page_has_each_hook_with_its_arguments() -> None:
+    page = (ROOT / "docs/writing.md").read_text()
+    for kind, names in loading.HOOKS.items():
+        for name in names:
+            arguments = list(inspect.signature(getattr(loading.BASES[kind], name)).parameters)[1:]
+            assert f"`{name}({', '.join(arguments)})`" in page
+    assert all(f"`{word}`" in page for word in loading.GOALS)
+
+
 def test_a_class_of_a_notebook(tmp_path: Path) -> None:
 
     program = f"""
@@ -393,7 +463,8 @@ def test_queues_by_name(queue: str, tmp_path: Path) -> None:
 
 ODD = ["None", "0", "-1", "1e308", "float('inf')", "float('nan')", "2**63", "2**64", "10**400", "'x'", "[]", "b''"]
 ODD += ["True", "0.5", "io", "object()", "{}", "-0.0", "5e-324", "65535", "255", "256", "'low'"]
-CALLS = ["io.pace(A, B, C)", "io.pace(window=A, subflow=B)", "io.timer(A, B)", "io.timer(0, io.now_ns + 1000)"]
+CALLS = ["io.pace(rate=A, window=B, subflow=C)", "io.pace(window=A, subflow=B)"]
+CALLS += ["io.timer(A, B)", "io.timer(0, io.now_ns + 1000)"]
 CALLS += ["io.send(A, B, C)", "io.send([A, B], class_=C)", "io.pause(A, B)", "return A", "packet[A] = B"]
 CALLS += ["packet.ecn = A", "packet.class_ = A", "io.now_ns = A", "packet[A]", "io.random()", "ack[A]", "del packet[0]"]
 HOOKS = {

@@ -73,7 +73,7 @@ def test_a_goal_that_is_not_reached_is_told(tmp_path: Path) -> None:
     checked = subak_command("check", f"mine.py:{place[1]}", folder=tmp_path)
     line = next(line for line in checked.stdout.splitlines() if "its goal" in line)
     assert checked.returncode == 1
-    assert re.search(r"rates are \d+(\.\d+)?% off after 10 RTTs; it states 5%$", line), line
+    assert re.search(r"rates are \d+(\.\d+)?% off after 10 RTTs, more than 5%$", line), line
 
 
 def test_checks_of_a_scheme_that_fails(tmp_path: Path) -> None:
@@ -95,7 +95,15 @@ def test_a_scheme_that_holds_its_flows_fails_the_checks(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE.replace("io.pace(window=self.bytes)", "io.pace(rate=0)"))
     checked = subak_command("check", "mine.py:Mine", folder=tmp_path)
     assert checked.returncode == 1
-    assert re.search(r"FAIL no fault +\d+ of \d+ flows are not complete after 1 s", checked.stdout)
+    lines = checked.stdout.splitlines()
+    assert re.search(r"FAIL no fault +\d+ of \d+ flows are not complete after 1 s; no byte arrived: ", lines[0])
+
+
+def test_a_hook_without_end_ends_the_checks(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE.replace("io.pace(window=self.bytes)", "while True: pass"))
+    checked = subak_command("check", "mine.py:Mine", folder=tmp_path)
+    assert checked.returncode == 1
+    assert re.fullmatch(r"FAIL no fault .*more than 10 s \(hook_time\) \(mine.py, line 14\)\n", checked.stdout)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +111,7 @@ def test_a_scheme_that_holds_its_flows_fails_the_checks(tmp_path: Path) -> None:
     [
         (["check", "mine.py"], "names no class; write mine.py:CLASS"),
         (["check", "nothing"], 'unknown scheme "nothing"'),
+        (["check", "a.c"], '"a.c" is source code; compile it: cc -O2 -shared -fPIC -o a.so a.c; then check a.so'),
         (["check", "mine.py:Mine"], "cannot be read"),
         (["new", "a.c", "--like", "rcp"], 'there is no template "rcp"; choose one of: dctcp'),
         (["new", "a.py", "--like", "hpcc"], 'there is no template "hpcc"; choose one of: dctcp, rcp'),

@@ -216,7 +216,7 @@ class Fixed(subak.Scheme):
             def on_start(self, io: Any) -> None:
                 io.pace(rate=scheme.rate)
 
-            def on_weight(self, io: Any, weight: float, utility: Any) -> None:
+            def on_weight(self, io: Any, weight: float) -> None:
                 io.pace(rate=weight * scheme.rate)
 
         return Sender()

@@ -29,7 +29,7 @@ fn utf8(bytes: Vec<u8>) -> Result<String, InputError> {
 /// Reads the bytes of an input file.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, InputError> {
     let named = |e: InputError| e.in_file(path.display().to_string());
-    let refuse = |what: String| named(InputError::new("", what, "give the path of a readable text file"));
+    let refuse = |what: String| named(InputError::new("", what, "give the path of a readable file"));
     let about = fs::metadata(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
     if !about.is_file() {
         return Err(refuse("is not a file".into()));

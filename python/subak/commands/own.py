@@ -38,13 +38,13 @@ def check(
     """Check that a scheme delivers every byte once under each fault, reaches its goal, and repeats its results."""
     from subak import conformance
 
+    found = []
     with waiting("checking"):
-        found = list(conformance.check(scheme))
+        for one in conformance.check(scheme):
+            found.append(one)
+            if not json:
+                print(f"{'ok  ' if one.passed else 'FAIL'} {one.name:{conformance.NAME_WIDTH}}  {one.seen}", flush=True)
     if json:
         checks = [one._asdict() for one in found]
         print(json_module.dumps({"schema": 1, "scheme": scheme, "checks": checks}))
-    else:
-        width = max(len(one.name) for one in found)
-        for one in found:
-            print(f"{'ok  ' if one.passed else 'FAIL'} {one.name:{width}}  {one.seen}")
     raise typer.Exit(0 if all(one.passed for one in found) else 1)

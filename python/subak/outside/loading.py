@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import difflib
+import inspect
 import linecache
 import sys
 import traceback
 import types
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
@@ -92,9 +94,13 @@ def make(text: Text, params: dict[str, Any]) -> tuple[scheme.Scheme, dict[str, A
         made = cls()
         for name, value in params.items():
             setattr(made, name, value)
-        made.check()
+        check: Callable[[], object] = made.check
+        answer = check()
     except Exception as error:
         raise InputError(None, "params", f"{cls.__name__} refuses them: {error_line(error, text)}", "") from None
+    if answer is not None:
+        hint = 'raise ValueError("what is wrong") to refuse parameters'
+        raise InputError(text.file, "check", f"{cls.__name__}.check returned {answer!r}", hint)
     return made, _facts(made, text.file)
 
 
@@ -160,7 +166,33 @@ def hooks(kind: str, machine: object) -> tuple[Callable[..., Any] | None, ...]:
         hook = getattr(machine, name, None)
         inherited = getattr(type(machine), name, None) is getattr(base, name)
         found.append(None if hook is None or inherited else hook)
+    if type(machine) not in _CHECKED:
+        for name, hook in zip(names, found, strict=True):
+            if hook is not None:
+                _refuse_parameters(f"{type(machine).__name__}.{name}", hook, getattr(base, name))
+        _CHECKED.add(type(machine))
     return tuple(found)
+
+
+_CHECKED: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes of machines whose hooks accept the arguments that the core passes."""
+
+
+def _refuse_parameters(name: str, hook: Callable[..., Any], known: Callable[..., None]) -> None:
+    """Raises an error for a hook that cannot be called with the arguments of the hook ``known`` of a base class."""
+    wanted = list(inspect.signature(known).parameters)
+    try:
+        signature = inspect.signature(hook)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*wanted[1:])
+    except TypeError:
+        code = getattr(inspect.unwrap(hook), "__code__", None)
+        place = f" ({PurePath(code.co_filename).name}, line {code.co_firstlineno})" if code else ""
+        takes = ", ".join(str(one.replace(annotation=one.empty)) for one in signature.parameters.values())
+        what = f"{name} takes ({takes}), without self{place}"
+        raise Failed(f"{what}; write def {known.__name__}({', '.join(wanted)})") from None
 
 
 def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[..., Any] | None, ...] | None:
@@ -170,7 +202,13 @@ def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[...,
         return None
     if one is None:
         raise Failed("source returned None; return the sender of the flow")
-    return hooks(kind, one)
+    if isinstance(one, type):
+        raise Failed(f"{kind} returned the class {one.__name__}; return an object, such as {one.__name__}()")
+    found = hooks(kind, one)
+    if kind == "source" and found[0] is None:
+        what = f"{type(one).__name__} has no on_start, and a source sends nothing before its first io.pace"
+        raise Failed(f"{what}; define on_start(self, io)")
+    return found
 
 
 def has(kind: str, made: scheme.Scheme) -> bool:
@@ -183,6 +221,7 @@ def error_line(error: BaseException, text: Text) -> str:
     if isinstance(error, Failed):
         return str(error)
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    said += _near_attribute(error)
     ours = {text.file, *text.files}
     frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename in ours]
     if isinstance(error, SyntaxError) and error.filename in ours:
@@ -191,6 +230,17 @@ def error_line(error: BaseException, text: Text) -> str:
     if not frames:
         return said
     return f"{said} ({PurePath(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+def _near_attribute(error: BaseException) -> str:
+    """A hint for an attribute that an object does not have: the nearest name, or all fields of an object of Subak."""
+    if not isinstance(error, AttributeError) or error.name is None or error.obj is None:
+        return ""
+    names = [name for name in dir(error.obj) if not name.startswith("_")]
+    near = difflib.get_close_matches(error.name, names, 1)
+    if near:
+        return f'; did you mean "{near[0]}"?'
+    return f"; there are {', '.join(names)}" if type(error.obj).__module__ == "subak" else ""
 
 
 def _class_of(text: Text) -> type[scheme.Scheme]:
@@ -205,6 +255,9 @@ def _class_of(text: Text) -> type[scheme.Scheme]:
     if not (isinstance(found, type) and issubclass(found, scheme.Scheme)):
         classes = [n for n, one in vars(module).items() if isinstance(one, type) and issubclass(one, scheme.Scheme)]
         own = [name for name in classes if getattr(module, name) is not scheme.Scheme]
+        if isinstance(found, type):
+            hint = f"write class {found.__name__}(subak.Scheme)"
+            raise InputError(text.file, text.cls, "the class is not derived from subak.Scheme", hint)
         hint = f"choose one of: {', '.join(own)}" if own else "write class Mine(subak.Scheme)"
         raise InputError(text.file, "", f"there is no scheme {text.cls} in it", hint)
     return found
@@ -238,12 +291,17 @@ class _Modules:
 
 
 def _refuse_misspelled(cls: type, file: str) -> None:
-    """Raises an error for an attribute whose name nearly equals a known one, since Subak would ignore it."""
+    """Raises an error for an attribute that Subak would ignore: a hook, or a name that nearly equals a known one."""
     for name in vars(cls):
+        kinds = [kind for kind, names in HOOKS.items() if name in names]
+        if kinds and not issubclass(cls, tuple(BASES.values())):
+            what = f"the scheme has a hook {name}, which only machines have"
+            makers = " or ".join(f"{kind}()" for kind in kinds)
+            raise InputError(file, cls.__name__, what, f"define it in the class that {makers} returns")
         near = difflib.get_close_matches(name, KNOWN, 1, cutoff=0.8)
         if near and name not in KNOWN and not name.startswith("_") and name not in getattr(cls, "params", {}):
-            what = f"nobody asks a scheme for {name}"
-            raise InputError(file, cls.__name__, what, f'did you mean "{near[0]}"? call it otherwise if not')
+            hint = f'did you mean "{near[0]}"? if not, choose a name that differs more'
+            raise InputError(file, cls.__name__, f'unknown attribute "{name}"', hint)
 
 
 def _table(params: object, file: str) -> Mapping[str, Any]:

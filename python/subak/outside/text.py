@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from subak.errors import InputError
+from subak.scheme import Scheme
 
 PLAIN = (int, float, str, bool, bytes, type(None))
 
@@ -89,6 +90,10 @@ class _Collected:
     def _source(self, one: type | types.FunctionType) -> str:
         """Source lines of a class or function. Its code names the file: a notebook has one file for each cell."""
         functions = [one] if isinstance(one, types.FunctionType) else _functions(one)
+        if not functions:
+            is_scheme = isinstance(one, type) and issubclass(one, Scheme)
+            hint = "define source(self, flow)" if is_scheme else "write the scheme to a file"
+            raise InputError(None, self._place, f"{one.__name__} defines no method", hint)
         for function in functions:
             text = "".join(linecache.getlines(function.__code__.co_filename))
             for node in ast.walk(ast.parse(text)) if text else ():

@@ -57,8 +57,8 @@ fn of_scheme(scenario: &Scenario, choice: &SchemeChoice) -> Unused {
     let own_nic = backend.nic(&choice.name, &params, network).filter(|&own| own != network.nic());
     let nic = own_nic.filter(|_| scenario.given.contains(&"network.nic")).map(|own| {
         let why = match own {
-            Nic::TakesTurns => "flows of the scheme take turns at NICs (\"round-robin\"), as its paper asks for",
-            Nic::Queue => "flows of the scheme wait in one queue at NICs (\"queue\"), as its paper asks for",
+            Nic::TakesTurns => "the scheme has \"round-robin\" NICs, as in its paper",
+            Nic::Queue => "the scheme has \"queue\" NICs, as in its paper",
         };
         ("network.nic".to_string(), why.to_string())
     });

@@ -233,8 +233,8 @@ fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, S
     };
     let (queue, turns) = (with(Nic::Queue), with(Nic::TakesTurns));
     let text = format!(
-        "flows take turns at the NICs of {turns}, which their papers ask for, and wait in one queue at those of {queue}: give \
-         all the same with [network] nic = \"round-robin\""
+        "NICs schedule flows round robin under {turns}, as in the papers, and have one queue under {queue}; set [network] \
+         nic = \"round-robin\" for all"
     );
     (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
 }

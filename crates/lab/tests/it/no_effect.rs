@@ -100,7 +100,7 @@ fn keys_without_effect_are_said() {
         ),
         (
             &[&hpcc(""), &nic("queue")],
-            &["network.nic has no effect: flows of the scheme take turns"],
+            &["network.nic has no effect: the scheme has \"round-robin\" NICs"],
             &[&hpcc(""), &nic("round-robin")],
         ),
         (

@@ -63,7 +63,11 @@ fn hosts_with_unlike_nics_are_said() {
     let [soze, hpcc, ideal] = ["soze", "hpcc", "ideal"].map(|name| format!("{{name = \"{name}\"}}"));
     let outcome = spec("", &format!("{soze}, {hpcc}, {ideal}"));
     let said = outcome.warnings.iter().find(|w| w.kind == "nic").unwrap_or_else(|| panic!("{outcome:?}"));
-    assert!(said.text.contains("NICs of \"hpcc\"") && said.text.contains("those of \"soze\":"), "{}", said.text);
+    assert!(
+        said.text.contains("round robin under \"hpcc\"") && said.text.contains("queue under \"soze\";"),
+        "{}",
+        said.text
+    );
     assert!(said.text.contains("nic = \"round-robin\""), "{}", said.text);
     for (nic, schemes) in
         [(", nic = \"round-robin\"", format!("{soze}, {hpcc}")), ("", hpcc), ("", format!("{soze}, {ideal}"))]

@@ -59,13 +59,15 @@ fn rates_come_as_near_the_goal_as_the_scheme_says_and_as_soon() {
             // Under round robin, the link of an overloaded NIC measures no more than its capacity, so that
             // convergence may take longer.
             let later: &[f64] = if nic == Nic::Queue { &[1.0] } else { &[1.0, 10.0] };
+            let mut line = String::new();
             let settled = later.iter().any(|by| {
                 let off = worst_off(&info, nic, by * rtts);
-                println!("{:<14} {nic_name} {off:.4} of {within:.4} after {} RTTs", info.name, by * rtts);
+                line = format!("{:<14} {nic_name} {off:.4} of {within:.4} after {} RTTs", info.name, by * rtts);
+                println!("{line}");
                 off <= within
             });
             if !settled {
-                missed.push(format!("{} {nic_name}", info.name));
+                missed.push(line);
             }
         }
     }

@@ -57,8 +57,12 @@ impl PythonScheme {
                 let loading = py.import("subak.outside.loading")?;
                 let found = watched(|| loading.call_method1("machine", (kind, &self.scheme, view)))?;
                 let found: Option<Bound<'_, PyTuple>> = found.extract()?;
-                let io = IoView { now_ns: 0, asks: Vec::new(), who, subflows, seed, stream: None };
-                found.map(|hooks| Ok((hooks.extract::<Vec<Option<Py<PyAny>>>>()?, Py::new(py, io)?))).transpose()
+                let Some(found) = found else { return Ok(None) };
+                let hooks = found.extract::<Vec<Option<Py<PyAny>>>>()?;
+                let timer = if kind == "sink" { 2 } else { 4 };
+                let has_timer = hooks.get(timer).is_some_and(Option::is_some);
+                let io = IoView { now_ns: 0, asks: Vec::new(), who, subflows, has_timer, seed, stream: None };
+                Ok(Some((hooks, Py::new(py, io)?)))
             });
             made.map_err(|error| self.note(py, Hook { name: kind, who, at_ns: 0 }, &error))
         });
@@ -130,19 +134,21 @@ struct Caller<const N: usize> {
 
 impl<const N: usize> Caller<N> {
     /// Calls hook number `place`, if the machine has it, through `run`, and passes the effects that the hook requests
-    /// on to `io`. `name` is the hook's name in errors.
+    /// on to `io`. `name` is the hook's name in errors. `run` returns the answer of a hook that must return nothing,
+    /// and otherwise `None`.
     #[inline]
     fn call(
         &self,
         place: usize,
         name: &'static str,
         io: &mut CoreIo,
-        run: impl FnOnce(Python<'_>, &Bound<'_, PyAny>, Py<IoView>) -> PyResult<()>,
+        run: impl for<'py> FnOnce(Python<'py>, &Bound<'py, PyAny>, Py<IoView>) -> PyResult<Bound<'py, PyAny>>,
     ) {
         let Some(hook) = &self.hooks[place] else { return };
         Python::attach(|py| {
             self.io.borrow_mut(py).now_ns = io.now_ns;
-            self.heed(py, name, io.now_ns, watched(|| run(py, hook.bind(py), self.io.clone_ref(py))));
+            let ended = watched(|| nothing(name, &run(py, hook.bind(py), self.io.clone_ref(py))?));
+            self.heed(py, name, io.now_ns, ended);
             io.effects_mut().append(&mut self.io.borrow_mut(py).asks);
         });
     }
@@ -156,48 +162,58 @@ impl<const N: usize> Caller<N> {
     }
 }
 
+/// Refuses what a hook returned, unless it is `None`.
+#[inline]
+fn nothing(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<()> {
+    if answer.is_none() {
+        return Ok(());
+    }
+    let answer = answer.repr().map_or_else(|_| "an object".to_string(), |text| text.to_string());
+    let what = format!("{name} returned {answer}; return nothing, and set rates and windows with io.pace");
+    Err(PyTypeError::new_err(what))
+}
+
 struct PythonSource(Caller<9>);
 
 impl Source<Foreign> for PythonSource {
     fn on_start(&mut self, io: &mut CoreIo) {
-        self.0.call(0, "on_start", io, |_, hook, own| hook.call1((own,)).map(drop));
+        self.0.call(0, "on_start", io, |_, hook, own| hook.call1((own,)));
     }
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign>, remaining_bytes: u64) {
         let Some(hook) = &self.0.hooks[1] else { return };
         Python::attach(|py| {
             let ended = watched(|| {
                 let view = Py::new(py, PacketView::of(packet, At::Source))?;
-                hook.bind(py).call1((now_ns, &view, finite(remaining_bytes)))?;
+                let answer = hook.bind(py).call1((now_ns, &view, finite(remaining_bytes)))?;
                 view.borrow(py).write(packet);
-                Ok(())
+                nothing("stamp", &answer)
             });
             self.0.heed(py, "stamp", now_ns, ended);
         });
     }
     fn on_ack(&mut self, io: &mut CoreIo, ack: &scheme::Ack<Numbers>) {
-        self.0.call(2, "on_ack", io, |py, hook, own| hook.call1((own, Py::new(py, AckView::of(ack))?)).map(drop));
+        self.0.call(2, "on_ack", io, |py, hook, own| hook.call1((own, Py::new(py, AckView::of(ack))?)));
     }
     fn on_loss(&mut self, io: &mut CoreIo, loss: &scheme::Loss) {
-        self.0.call(3, "on_loss", io, |py, hook, own| hook.call1((own, Py::new(py, LossView::of(loss))?)).map(drop));
+        self.0.call(3, "on_loss", io, |py, hook, own| hook.call1((own, Py::new(py, LossView::of(loss))?)));
     }
     fn on_timer(&mut self, io: &mut CoreIo, timer: u32) {
-        self.0.call(4, "on_timer", io, |_, hook, own| hook.call1((own, timer)).map(drop));
+        self.0.call(4, "on_timer", io, |_, hook, own| hook.call1((own, timer)));
     }
     fn on_ctl(&mut self, io: &mut CoreIo, subflow: SubflowId, numbers: Numbers) {
-        self.0.call(5, "on_message", io, |py, hook, own| {
-            hook.call1((own, Py::new(py, Message { numbers })?, subflow.0)).map(drop)
-        });
+        self.0
+            .call(5, "on_message", io, |py, hook, own| hook.call1((own, Py::new(py, Message { numbers })?, subflow.0)));
     }
     fn on_weight(&mut self, io: &mut CoreIo, weight: f64, _utility: &Arc<Utility>) {
-        self.0.call(6, "on_weight", io, |_, hook, own| hook.call1((own, weight)).map(drop));
+        self.0.call(6, "on_weight", io, |_, hook, own| hook.call1((own, weight)));
     }
     fn on_reroute(&mut self, io: &mut CoreIo, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         self.0.call(7, "on_reroute", io, |py, hook, own| {
-            hook.call1((own, subflow.0, Py::new(py, PathView::of(path, links))?)).map(drop)
+            hook.call1((own, subflow.0, Py::new(py, PathView::of(path, links))?))
         });
     }
     fn on_finish(&mut self, io: &mut CoreIo) {
-        self.0.call(8, "on_finish", io, |_, hook, own| hook.call1((own,)).map(drop));
+        self.0.call(8, "on_finish", io, |_, hook, own| hook.call1((own,)));
     }
 }
 
@@ -207,16 +223,16 @@ impl PythonHop {
     fn shown(&self, place: usize, name: &'static str, io: &mut CoreIo, packet: &mut Packet<Foreign>, port: &Port) {
         self.0.call(place, name, io, |py, hook, own| {
             let view = Py::new(py, PacketView::of(packet, At::Hop))?;
-            hook.call1((own, &view, Py::new(py, PortView::of(port))?))?;
+            let answer = hook.call1((own, &view, Py::new(py, PortView::of(port))?))?;
             view.borrow(py).write(packet);
-            Ok(())
+            Ok(answer)
         });
     }
 }
 
 impl Hop<Foreign> for PythonHop {
     fn on_start(&mut self, io: &mut CoreIo) {
-        self.0.call(0, "on_start", io, |_, hook, own| hook.call1((own,)).map(drop));
+        self.0.call(0, "on_start", io, |_, hook, own| hook.call1((own,)));
     }
     fn on_enqueue(&mut self, io: &mut CoreIo, packet: &mut Packet<Foreign>, port: &Port) {
         self.shown(1, "on_enqueue", io, packet, port);
@@ -230,18 +246,16 @@ impl Hop<Foreign> for PythonHop {
             let visit = Py::new(py, VisitView::of(visit))?;
             let answer = hook.call1((own, &view, visit, Py::new(py, PortView::of(port))?))?;
             *message = if answer.is_none() { view.borrow(py).numbers } else { numbers_of(&answer)? };
-            Ok(())
+            Ok(py.None().into_bound(py))
         });
     }
     fn on_timer(&mut self, io: &mut CoreIo, timer: u32, port: &Port) {
-        self.0.call(4, "on_timer", io, |py, hook, own| {
-            hook.call1((own, timer, Py::new(py, PortView::of(port))?)).map(drop)
-        });
+        self.0.call(4, "on_timer", io, |py, hook, own| hook.call1((own, timer, Py::new(py, PortView::of(port))?)));
     }
     fn on_capacity(&mut self, port: &Port) {
         let Some(hook) = &self.0.hooks[5] else { return };
         Python::attach(|py| {
-            let ended = watched(|| hook.bind(py).call1((Py::new(py, PortView::of(port))?,)).map(drop));
+            let ended = watched(|| nothing("on_capacity", &hook.bind(py).call1((Py::new(py, PortView::of(port))?,))?));
             self.0.heed(py, "on_capacity", self.0.io.borrow(py).now_ns, ended);
         });
     }
@@ -263,7 +277,7 @@ impl Sink<Foreign> for PythonSink {
                     return Err(PyTypeError::new_err(what));
                 }
             };
-            Ok(())
+            Ok(py.None().into_bound(py))
         });
         reply
     }
@@ -271,11 +285,10 @@ impl Sink<Foreign> for PythonSink {
         if self.0.hooks[1].is_none() {
             return Sink::<Foreign>::on_ctl(&mut (), io, subflow, numbers, bytes);
         }
-        self.0.call(1, "on_message", io, |py, hook, own| {
-            hook.call1((own, Py::new(py, Message { numbers })?, subflow.0)).map(drop)
-        });
+        self.0
+            .call(1, "on_message", io, |py, hook, own| hook.call1((own, Py::new(py, Message { numbers })?, subflow.0)));
     }
     fn on_timer(&mut self, io: &mut CoreIo, timer: u32) {
-        self.0.call(2, "on_timer", io, |_, hook, own| hook.call1((own, timer)).map(drop));
+        self.0.call(2, "on_timer", io, |_, hook, own| hook.call1((own, timer)));
     }
 }

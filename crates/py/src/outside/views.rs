@@ -1,7 +1,7 @@
 //! Python objects that the hooks of a Python scheme receive.
 
 use super::facts::{class, class_name};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use subak_core::rng::Stream;
@@ -18,6 +18,7 @@ pub struct IoView {
     pub asks: Vec<Effect<Foreign>>,
     pub who: Who,
     pub subflows: usize,
+    pub has_timer: bool,
     pub seed: u64,
     pub stream: Option<Stream>,
 }
@@ -42,8 +43,8 @@ fn whole_ns(at_ns: f64, now_ns: Ns) -> PyResult<Ns> {
 #[pymethods]
 impl IoView {
     /// Sets a subflow's pacing rate ``rate`` (bit/s on the wire) and congestion window ``window`` (payload bytes);
-    /// ``None``: no limit.
-    #[pyo3(signature = (rate=None, window=None, subflow=0))]
+    /// ``None``: no limit. Arguments have names, since a window in place of a rate would slow a flow down silently.
+    #[pyo3(signature = (*, rate=None, window=None, subflow=0))]
     fn pace(&mut self, rate: Option<f64>, window: Option<f64>, subflow: i64) -> PyResult<()> {
         if !matches!(self.who, Who::Flow(_)) {
             return Err(PyValueError::new_err("only a source sets a pace"));
@@ -56,7 +57,11 @@ impl IoView {
 
     /// Requests a call of ``on_timer(number)`` at ``at_ns``, now or later.
     fn timer(&mut self, number: u32, at_ns: f64) -> PyResult<()> {
-        self.asks.push(Effect::Timer { timer: number, at_ns: whole_ns(at_ns, self.now_ns)? });
+        let at_ns = whole_ns(at_ns, self.now_ns)?;
+        if !self.has_timer {
+            return Err(PyValueError::new_err("a timer without a hook; define on_timer"));
+        }
+        self.asks.push(Effect::Timer { timer: number, at_ns });
         Ok(())
     }
 
@@ -102,11 +107,29 @@ pub fn numbers_of(given: &Bound<'_, PyAny>) -> PyResult<Numbers> {
         return Ok(message.borrow().numbers);
     }
     let mut numbers = Numbers::default();
-    for (place, number) in given.try_iter()?.enumerate() {
-        let number: f64 = number?.extract()?;
+    let wrong = |found: &Bound<'_, PyAny>| {
+        let what = format!("the message has {}; give up to {NUMBERS} numbers, such as [1.5, 0]", found.repr()?);
+        PyResult::Ok(PyTypeError::new_err(what))
+    };
+    let Ok(each) = given.try_iter() else { return Err(wrong(given)?) };
+    for (place, number) in each.enumerate() {
+        let number = number?;
+        let Ok(number) = number.extract::<f64>() else { return Err(wrong(&number)?) };
         *numbers.0.get_mut(place).ok_or_else(|| PyValueError::new_err(too_many()))? = number;
     }
     Ok(numbers)
+}
+
+/// The fields of a view in one line, for `print`.
+fn fields_of(view: &Bound<'_, PyAny>) -> PyResult<String> {
+    let mut shown = Vec::new();
+    for name in view.dir()? {
+        let name: String = name.extract()?;
+        if !name.starts_with('_') {
+            shown.push(format!("{name}={}", view.getattr(name.as_str())?.repr()?));
+        }
+    }
+    Ok(format!("{}({})", view.get_type().name()?, shown.join(", ")))
 }
 
 fn too_many() -> String {
@@ -130,6 +153,9 @@ pub struct Message {
 
 #[pymethods]
 impl Message {
+    fn __repr__(&self) -> String {
+        format!("Message({:?})", self.numbers.0)
+    }
     fn __len__(&self) -> usize {
         NUMBERS
     }
@@ -209,6 +235,9 @@ impl PacketView {
 
 #[pymethods]
 impl PacketView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
     #[setter]
     fn set_ecn(&mut self, marked: bool) -> PyResult<()> {
         if self.at == At::Sink {
@@ -273,6 +302,9 @@ impl AckView {
 
 #[pymethods]
 impl AckView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
     /// The data packet's header of eight numbers, as the sink echoed it in the ACK.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -299,6 +331,13 @@ pub struct LossView {
     segment: u32,
     next_segment: u32,
     in_flight_bytes: u64,
+}
+
+#[pymethods]
+impl LossView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
 }
 
 impl LossView {
@@ -329,6 +368,13 @@ pub struct PathView {
     links: Vec<u32>,
 }
 
+#[pymethods]
+impl PathView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
+}
+
 impl PathView {
     pub fn of(path: &PathInfo, links: &[subak_core::LinkId]) -> Self {
         let PathInfo { hops, line_rate_bps, min_capacity_bps, base_rtt_ns } = *path;
@@ -357,6 +403,13 @@ pub struct FlowInfoView {
     base_rtt_ns: Ns,
     links: Vec<u32>,
     paths: Vec<PathView>,
+}
+
+#[pymethods]
+impl FlowInfoView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
 }
 
 impl FlowInfoView {
@@ -408,6 +461,13 @@ pub struct PortView {
     seed: u64,
 }
 
+#[pymethods]
+impl PortView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
+}
+
 impl PortView {
     pub fn of(port: &Port) -> Self {
         PortView {
@@ -433,6 +493,13 @@ pub struct VisitView {
     subflow: u8,
     hop: u16,
     forward: bool,
+}
+
+#[pymethods]
+impl VisitView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
 }
 
 impl VisitView {
