@@ -74,9 +74,9 @@ def test_weights_one_two_four(tmp_path: Path) -> None:
 
 
 def test_a_coflow_is_done_earlier_than_under_cubic(tmp_path: Path) -> None:
-    """Figure 7 of Flowtune in small: eight senders with 25 transfers each, twenty runs of both schemes."""
+    """Figure 7 of Flowtune in small: eight senders with 25 transfers each, ten runs of both schemes."""
     spec = _spec([], 9, workload={"kind": "incast", "senders": 200, "size": "60KB", "interval": "500ns"})
-    spec |= {"run": {"duration": "100ms", "seeds": 20}, "measure": {"fct": True}}
+    spec |= {"run": {"duration": "100ms", "seeds": 10}, "measure": {"fct": True}}
     spec["scheme"] = [{"name": "flowtune"}, {"name": "cubic", "params": {"queue": "fifo"}}]
     results = subak.run(spec, tmp_path / "out", backend="testbed")
     ends: dict[tuple[str, int], float] = {}
@@ -88,7 +88,7 @@ def test_a_coflow_is_done_earlier_than_under_cubic(tmp_path: Path) -> None:
         name: [end for (scheme, _), end in sorted(ends.items()) if scheme == name] for name in ("cubic", "flowtune")
     }
     ratio = stats.ratio(times["cubic"], times["flowtune"], "median", "runs", paired=True)
-    assert ratio.count == 20
+    assert ratio.count == 10
     assert ratio.low is not None
     assert ratio.low > 1, ratio
 

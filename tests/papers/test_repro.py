@@ -30,8 +30,8 @@ def test_every_experiment_runs_and_nothing_breaks_what_must_hold(name: str, tmp_
     if os.geteuid() != 0 and on_hosts:
         pytest.skip("namespaces want root")
     size = catalogue()[name].sizes["smoke"]
-    # Two runs if that takes only seconds, to test `--runs` with the experiment.
-    runs = 2 if size.runs == 1 and size.seconds <= 3 else None
+    # Two runs if that takes a second, to test `--runs` with the experiment.
+    runs = 2 if size.runs == 1 and size.seconds <= 1 else None
     # A busy machine may disturb hosts: their runs are repeated.
     for attempt in range(ATTEMPTS if on_hosts else 1):
         out = tmp_path / f"out{attempt}"
