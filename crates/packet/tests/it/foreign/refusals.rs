@@ -1,6 +1,6 @@
 //! Effects that no backend can execute are errors.
 
-use super::{Made, start};
+use super::{Mine, start};
 use crate::common::{over_star, plan, star};
 use std::sync::Arc;
 use subak_core::scheme::{Class, FlowInfo, Hop, Io, Packet, Port, Source, To};
@@ -60,7 +60,7 @@ fn send(io: &mut Io<Foreign>, to: To, subflow: u8, bytes: u32) {
 
 /// Error message of a run with a scheme that requests these effects; `None` without error.
 fn fault(at_source: Ask, at_hop: Option<Ask>) -> Option<String> {
-    let definition = Made(move |faults| Arc::new(Asks { facts: Facts::default(), faults, at_source, at_hop }) as _);
+    let definition = Mine(move |faults| Arc::new(Asks { facts: Facts::default(), faults, at_source, at_hop }) as _);
     let mut sim = start(&definition, &star(2, 10e9, 1000), &[], 1);
     sim.add(plan(over_star(0, 1), 5, Some(100_000)));
     sim.run_until(10_000_000);
