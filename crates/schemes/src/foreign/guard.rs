@@ -37,15 +37,18 @@ pub struct Hook {
 
 /// The first fault of a user-supplied scheme. Later faults are not recorded, because they may follow from the first.
 #[derive(Debug, Clone)]
-pub struct Faults {
-    scheme: Arc<str>,
-    first: Arc<OnceLock<InputError>>,
+pub struct Faults(Arc<Record>);
+
+#[derive(Debug)]
+struct Record {
+    scheme: String,
+    first: OnceLock<InputError>,
 }
 
 impl Faults {
     /// An empty record for the scheme named `scheme`.
     pub fn of(scheme: &str) -> Self {
-        Faults { scheme: scheme.into(), first: Arc::default() }
+        Faults(Arc::new(Record { scheme: scheme.to_string(), first: OnceLock::new() }))
     }
 
     /// Records a fault in `hook`, unless a fault was recorded before: `what` is the problem, `hint` says how to correct
@@ -57,18 +60,18 @@ impl Faults {
             Who::Link(link) => format!("link number {link}"),
         };
         let what = format!("{} of {machine} at {} ns: {what}", hook.name, hook.at_ns);
-        let _ = self.first.set(InputError::new(format!("scheme \"{}\"", self.scheme), what, hint));
+        let _ = self.0.first.set(InputError::new(format!("scheme \"{}\"", self.0.scheme), what, hint));
     }
 
     /// The recorded fault; `None` if there is none.
     pub fn get(&self) -> Option<InputError> {
-        self.first.get().cloned()
+        self.0.first.get().cloned()
     }
 
     /// Whether a fault was recorded.
     #[inline]
     pub fn any(&self) -> bool {
-        self.first.get().is_some()
+        self.0.first.get().is_some()
     }
 }
 

@@ -6,10 +6,11 @@ use super::calls::{LibraryHop, LibrarySource, path_of, port_of};
 use super::loaded::{Created, Loaded};
 use super::table::{CFlow, CParam, CPath, CTable, VERSION};
 use super::{Definition, Facts, Faults, Foreign, Header, Hook, Made, Makes, Marks, QueueKind, Who};
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::InputError;
 use subak_core::keys::{Low, ValueType};
 use subak_core::scheme::{
@@ -38,6 +39,8 @@ pub struct LibraryDefinition {
     place: Place,
     info: Info,
     identity: String,
+    /// Schemes created only to read their properties, by parameters.
+    asked: Mutex<HashMap<String, Made>>,
 }
 
 impl fmt::Debug for LibraryDefinition {
@@ -81,7 +84,8 @@ impl LibraryDefinition {
             ..Info::DEFAULT
         };
         facts(table, &[], &info)?;
-        Ok(LibraryDefinition { place, info, identity: format!("subak_scheme.h {VERSION}{compiler}") })
+        let identity = format!("subak_scheme.h {VERSION}{compiler}");
+        Ok(LibraryDefinition { place, info, identity, asked: Mutex::default() })
     }
 }
 
@@ -195,6 +199,15 @@ impl Definition for LibraryDefinition {
         let scheme = scheme.unwrap_or(std::ptr::null_mut());
         let scheme = Arc::new(LibraryScheme(Arc::new(Created { loaded, scheme, facts, faults })));
         Ok(if has_numbers { Made::WithNumbers(Foreign(scheme)) } else { Made::Plain(Foreign(scheme)) })
+    }
+    fn asked(&self, params: &Params) -> Result<Made, InputError> {
+        let key = format!("{params:?}");
+        if let Some(known) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(known.clone());
+        }
+        let made = self.make(params)?;
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key, made.clone());
+        Ok(made)
     }
     fn is_parallel(&self) -> bool {
         false
