@@ -186,6 +186,12 @@ def test_timers_in_c_that_stand_still(tmp_path: Path) -> None:
     assert "10000 timers came due at the same time" in str(run(tmp_path, [{"library": "mine.so"}]).failed[0])
 
 
+def test_timers_in_c_without_end(tmp_path: Path) -> None:
+    compiled(tmp_path, C.replace("BODY", "for (int k = 0; k <= 1000000; k++) io->timer(io, 1, io->now_ns + 1 + k)"))
+    said = str(run(tmp_path, [{"library": "mine.so"}]).failed[0])
+    assert re.match(r'scheme "mine": on_start of flow \d+ at \d+ ns: 1000000 timers are pending; set a timer', said), said
+
+
 def test_each_trial_has_its_own_library(tmp_path: Path) -> None:
     compiled(tmp_path, C.replace("BODY", "io->pace(io, 0, INFINITY, 3000 * ++count)"))
     results = run(tmp_path, [{"library": "mine.so", "label": "a"}, {"library": "mine.so", "label": "b"}])

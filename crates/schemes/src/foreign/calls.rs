@@ -110,12 +110,7 @@ impl Called {
     /// Calls `run` with the machine and a `CIo` whose functions forward to `io`. Records a fault if a request was
     /// refused.
     #[inline]
-    fn call<D: Header>(
-        &mut self,
-        name: &'static str,
-        io: &mut Io<Foreign<D>>,
-        run: impl FnOnce(CMachine, *mut CIo),
-    ) {
+    fn call<D: Header>(&mut self, name: &'static str, io: &mut Io<Foreign<D>>, run: impl FnOnce(CMachine, *mut CIo)) {
         let (now_ns, machine) = (io.now_ns, self.machine);
         let mut context = Context { io, machine: self, refusal: None };
         let place = (&raw mut context).cast::<c_void>();

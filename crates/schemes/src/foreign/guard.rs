@@ -10,6 +10,8 @@ use subak_core::{FlowId, InputError, LinkId, Ns, SubflowId, Utility};
 
 /// Maximum number of timers of one machine that expire at the same simulated time.
 const MOST_TIMERS: u32 = 10_000;
+/// Maximum number of pending timers of one machine: a machine that sets two at each timer would fill all memory.
+const MOST_PENDING: u32 = 1_000_000;
 /// Latest time of a timer, ns: 146 years. Later timers are set to this time.
 const LATEST_NS: Ns = 1 << 62;
 
@@ -85,6 +87,8 @@ pub struct Guard {
     timer_ns: Ns,
     /// Number of timers that expired at `timer_ns`.
     timers: u32,
+    /// Number of pending timers.
+    pending: u32,
 }
 
 impl Guard {
@@ -100,7 +104,7 @@ impl Guard {
 
     /// Records a fault if the backend cannot carry out an effect that the hook `name` requested.
     #[inline]
-    fn check<D: Header>(&self, name: &'static str, io: &mut Io<Foreign<D>>) {
+    fn check<D: Header>(&mut self, name: &'static str, io: &mut Io<Foreign<D>>) {
         if !io.has_effects() {
             return;
         }
@@ -116,7 +120,7 @@ impl Guard {
     }
 
     #[inline]
-    fn allows<D: Header>(&self, effect: &mut Effect<Foreign<D>>) -> Result<(), asks::Refusal> {
+    fn allows<D: Header>(&mut self, effect: &mut Effect<Foreign<D>>) -> Result<(), asks::Refusal> {
         match effect {
             Effect::Pace { subflow, rate_bps, .. } => {
                 if !matches!(self.who, Who::Flow(_)) {
@@ -128,7 +132,11 @@ impl Guard {
             }
             Effect::Timer { at_ns, .. } => {
                 *at_ns = (*at_ns).min(LATEST_NS);
-                Ok(())
+                self.pending += 1;
+                match self.pending {
+                    ..=MOST_PENDING => Ok(()),
+                    _ => Err((format!("{MOST_PENDING} timers are pending"), "set a timer only where none is pending")),
+                }
             }
             Effect::Ctl { to, subflow, bytes, .. } => self.allows_message(*to, *subflow, *bytes),
             Effect::Pause { .. } => match self.who {
@@ -156,6 +164,7 @@ impl Guard {
     fn ticks(&mut self, now_ns: Ns) -> bool {
         self.timers = if self.timer_ns == now_ns { self.timers + 1 } else { 1 };
         self.timer_ns = now_ns;
+        self.pending = self.pending.saturating_sub(1);
         if self.timers > MOST_TIMERS {
             let what = format!("{MOST_TIMERS} timers came due at the same time");
             self.refuse("on_timer", now_ns, (what, "set a timer later than now: io.now_ns and some time"));
@@ -182,7 +191,7 @@ pub struct Guarded<M: ?Sized> {
 
 impl<M: ?Sized> Guarded<M> {
     pub(super) fn new(machine: Box<M>, who: Who, subflows: usize, faults: &Faults) -> Self {
-        Guarded { guard: Guard { who, subflows, faults: faults.clone(), timer_ns: 0, timers: 0 }, machine }
+        Guarded { guard: Guard { who, subflows, faults: faults.clone(), timer_ns: 0, timers: 0, pending: 0 }, machine }
     }
 }
 
