@@ -1,7 +1,7 @@
 """Cost of schemes of users: DCTCP in Rust, C and Python, and RCP in Rust and Python, in turn in one process.
 
 ``python benches/outside.py [ROUNDS]`` prints the processor time of a run and its ratio to Rust's. 16 hosts, web
-search at 60%, 10 ms.
+search at 60%, 10 ms. The compiled scheme needs numba.
 """
 
 import statistics
@@ -18,6 +18,7 @@ TEMPLATES = ROOT / "python/subak/outside/templates"
 SCHEMES = {
     "dctcp in Rust": {"name": "dctcp"},
     "dctcp in C": {"library": "dctcp.so"},
+    "dctcp in Python, compiled": {"name": "mine", "python": "dctcp_compiled.py:Dctcp"},
     "dctcp in Python, marks in Rust": {"name": "mine", "python": "dctcp.py:Dctcp"},
     "rcp in Rust": {"name": "rcp"},
     "rcp in Python": {"name": "mine", "python": "rcp.py:Rcp"},
@@ -29,7 +30,7 @@ def measure(rounds: int) -> dict[str, list[float]]:
     took: dict[str, list[float]] = {name: [] for name in SCHEMES}
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        for path in TEMPLATES.glob("*.py"):
+        for path in [*TEMPLATES.glob("*.py"), ROOT / "examples/schemes/dctcp_compiled.py"]:
             (here / path.name).write_text(path.read_text())
         compiler = ["cc", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'include'}", "-o", here / "dctcp.so"]
         subprocess.run([*compiler, ROOT / "examples/schemes/dctcp.c"], check=True)

@@ -7,6 +7,7 @@ EXTRAS = {
     "distributed": "cluster",
     "lark": "fit",
     "matplotlib": "plot",
+    "numba": "compiled",
     "ortools": "fit",
     "pcpp": "fit",
     "pyroute2": "testbed",

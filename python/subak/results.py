@@ -52,8 +52,9 @@ class Results:
     def warnings(self) -> list[dict[str, Any]]:
         """Warnings about limits of the results, each with ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
 
-        Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
-        ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
+        Kinds are ``nothing-finished``, ``unfinished``, ``held``, ``never-started``, ``load-not-reached``,
+        ``still-ramping``, ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and
+        ``fault-in-warmup``.
         """
         return list(self.manifest.get("warnings", []))
 

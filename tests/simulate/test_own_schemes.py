@@ -220,6 +220,48 @@ def test_a_hook_without_end(body: str, tmp_path: Path) -> None:
     assert "(mine.py, line 1" in said
 
 
+def test_an_endless_hook_ends_at_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(hooked("open('begun', 'w').close()\n        while True: pass"))
+    (tmp_path / "spec.json").write_text(json.dumps(spec([{"python": "mine.py:Mine"}])))
+    code = "import subak; subak.run('spec.json', 'out', jobs=1, progress=False)"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+        while not (tmp_path / "begun").exists():
+            assert run.poll() is None
+            time.sleep(0.05)
+        sent = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        said = run.stderr.read() if run.stderr else ""
+    assert "KeyboardInterrupt" in said
+    assert time.monotonic() - sent < 5
+
+
+HELD = [
+    ("io.pace(rate=0)", 5),
+    ("pass", 5),
+    ("io.pace(rate=0) if io.random() < 2 else None", 5),
+    ("io.pace(rate=0)\n        io.timer(0, io.now_ns + 10**12)", None),
+    ("io.pace(rate=1)", None),
+    ("io.pace(window=0)", None),  # One packet is always allowed.
+]
+
+
+@pytest.mark.parametrize(("body", "flows"), HELD)
+def test_flows_that_are_held_for_ever_are_told(body: str, flows: int | None, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(hooked(body))
+    results = run(
+        tmp_path,
+        [{"python": "mine.py:Mine"}, {"name": "reno"}],
+        workload={"kind": "incast", "senders": 5, "size": "20kB"},
+        run={"duration": "1ms", "drain": "1ms"},
+    )
+    assert not results.failed
+    said = [one["text"] for one in results.warnings if one["kind"] == "held"]
+    if flows is None:
+        assert not said
+    else:
+        assert said == [f"{flows} flows were held for ever by their scheme: no rate, nothing in flight, no timer"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -4,7 +4,7 @@
 //! no entry: its description and its parameters are computed from its parts.
 
 use crate::any::{Any, AnyScheme};
-use crate::foreign::Definition;
+use crate::foreign::{Definition, Made};
 use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport, Weight, Wish};
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
@@ -203,7 +203,10 @@ fn visit_foreign<V: Visitor>(
         return Err(no_control(definition.info().name));
     }
     let params = Params::resolve(definition.info(), given)?;
-    Ok(visitor.visit(if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? }))
+    Ok(match if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? } {
+        Made::WithNumbers(scheme) => visitor.visit(scheme),
+        Made::Plain(scheme) => visitor.visit(scheme),
+    })
 }
 
 fn no_control(name: &str) -> InputError {

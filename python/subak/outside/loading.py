@@ -70,6 +70,8 @@ def read(target: str) -> Text:
 def define(text: Text) -> dict[str, Any]:
     """Declarations of the scheme of ``text`` without parameters. Raises ``InputError``."""
     cls = _class_of(text)
+    if hasattr(cls, "_compile"):
+        return {"compiled": cls._compile(text)}
     for name in ("node", "controller", "lossless"):
         if getattr(cls, name, None) is not None:
             raise InputError(text.file, cls.__name__, f"{name} is not there yet for schemes in Python", "leave it away")
@@ -81,9 +83,10 @@ def define(text: Text) -> dict[str, Any]:
         "name": str(getattr(cls, "name", cls.__name__.lower())),
         "about": about.strip().splitlines()[0],
         "paper": str(cls.paper) or "none",
+        "compiled": None,
         "goal": _one_of(cls.goal, GOALS, "goal", text.file),
         "settles": _settles(cls.settles, text.file),
-        "params": [_param(cls, name, given, text.file) for name, given in _table(cls.params, text.file).items()],
+        "params": [param(cls, name, given, text.file) for name, given in _table(cls.params, text.file).items()],
     }
 
 
@@ -101,10 +104,11 @@ def make(text: Text, params: dict[str, Any]) -> tuple[scheme.Scheme, dict[str, A
     if answer is not None:
         hint = 'raise ValueError("what is wrong") to refuse parameters'
         raise InputError(text.file, "check", f"{cls.__name__}.check returned {answer!r}", hint)
-    return made, _facts(made, text.file)
+    return made, facts(made, text.file)
 
 
-def _facts(made: scheme.Scheme, file: str) -> dict[str, Any]:
+def facts(made: scheme.Scheme, file: str) -> dict[str, Any]:
+    """The declarations of a scheme with values of its parameters."""
     recovery = made.recovery
     if not isinstance(recovery, scheme.Recovery):
         raise InputError(file, "recovery", f"it is {recovery!r}", "give subak.Recovery(...)")
@@ -130,18 +134,18 @@ def _queue(made: scheme.Scheme, file: str) -> dict[str, Any]:
     if not isinstance(queue, QUEUES):
         names = ", ".join(f"subak.{one.__name__}" for one in QUEUES)
         raise InputError(file, "queue", f"it is {queue!r}", f"give one of: {names}")
-    facts: dict[str, Any] = {"queue": type(queue).__name__}
+    found: dict[str, Any] = {"queue": type(queue).__name__}
     if isinstance(queue, scheme.FairCodel):
-        facts["target_ns"] = _ns(queue.target, "queue.target", file)
-        facts["interval_ns"] = _ns(queue.interval, "queue.interval", file)
-        facts["bins"] = int(_number(queue.bins, "queue.bins", 1, 65535, file))
-        facts["quantum"] = int(_number(queue.quantum, "queue.quantum", 0, 1e6, file))
+        found["target_ns"] = _ns(queue.target, "queue.target", file)
+        found["interval_ns"] = _ns(queue.interval, "queue.interval", file)
+        found["bins"] = int(_number(queue.bins, "queue.bins", 1, 65535, file))
+        found["quantum"] = int(_number(queue.quantum, "queue.quantum", 0, 1e6, file))
     if isinstance(queue, scheme.Fifo) and queue.mark is not None:
         name, mark, unit = "queue.mark", queue.mark, "packets"
         if isinstance(mark, str):
             name, mark, unit = _mark(made, mark, file)
-        facts |= {"mark": (name, _number(mark, name, 0, 1e12, file), unit)}
-    return facts
+        found |= {"mark": (name, _number(mark, name, 0, 1e12, file), unit)}
+    return found
 
 
 def _mark(made: scheme.Scheme, name: str, file: str) -> tuple[str, Any, str]:
@@ -310,7 +314,8 @@ def _table(params: object, file: str) -> Mapping[str, Any]:
     return params
 
 
-def _param(cls: type, name: object, given: object, file: str) -> tuple[str, Any, Any]:
+def param(cls: type, name: object, given: object, file: str) -> tuple[str, Any, Any]:
+    """Name, default and unit of a declared parameter."""
     place = f"params.{name}"
     if not (isinstance(name, str) and name.isidentifier()):
         raise InputError(file, place, "it is no name of an attribute", "use letters, digits and _")

@@ -336,6 +336,12 @@ pub trait Backend: Send {
     }
     /// State of a flow; an empty view after [`Backend::forget`] has removed it.
     fn flow(&self, flow: FlowId) -> FlowView;
+    /// Whether a flow will never send again by itself: its source allows no rate, nothing is in flight, and no timer is
+    /// pending.
+    fn is_held(&self, flow: FlowId) -> bool {
+        let _ = flow;
+        false
+    }
     /// State of a link.
     fn link(&self, link: LinkId) -> LinkView;
     /// A PFC deadlock: paused links that wait for each other in a cycle, each with the time of its pause, ns. Empty

@@ -40,6 +40,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "flow_id",
     "ctl_drops",
     "ctl_bytes",
+    "assigned_bps",
 ];
 
 /// A flow or a job that started after the warm-up.
@@ -91,6 +92,8 @@ pub(crate) struct TrialFacts {
     pub flows: Vec<FlowFact>,
     /// Jobs that started after the warm-up, with their names.
     pub jobs: Vec<(String, FlowFact)>,
+    /// Number of flows that a scheme of the user's held for ever.
+    pub held: u64,
     /// Number of flows that never started.
     pub never_started: u64,
     /// Number of flows that lost control messages.
@@ -136,7 +139,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
     let (criterion, end_error) = (whole(batch, "criterion"), number(batch, "end_error"));
     let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
     let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
-    let dropped = whole(batch, "dropped_in_run");
+    let (dropped, assigned) = (whole(batch, "dropped_in_run"), number(batch, "assigned_bps"));
     let fact = |i: usize| {
         size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
             size_bytes,
@@ -151,6 +154,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
     for i in 0..batch.num_rows() {
         let Some(number_of_trial) = trial(i) else { continue };
         let run = runs.entry(number_of_trial).or_default();
+        run.held += u64::from(kind(i) == Some("flow") && assigned(i) == Some(0.0));
         run.ctl_lost += u64::from(ctl_drops(i).is_some_and(|n| n > 0));
         match kind(i) {
             Some("flow") if measured(i) == Some(true) => {

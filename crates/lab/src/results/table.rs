@@ -127,7 +127,8 @@ columns! {
     ctl_drops: whole,
     /// rate received on the wire since the last sample, headers included
     rate_bps: number,
-    /// rate on the wire assigned to the source
+    /// rate on the wire assigned to the source; in rows of kind flow, 0 for a flow that a scheme of the user's held for
+    /// ever, and null for others
     assigned_bps: number,
     /// number of the subflow within its flow, from 0
     subflow: whole,

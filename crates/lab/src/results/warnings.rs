@@ -307,6 +307,12 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
         );
         warn("unfinished", trials, text);
     }
+    let trials = trials_where(&|run| run.held > 0);
+    if !trials.is_empty() {
+        let held = sum(&|run| run.held as usize);
+        let text = format!("{held} flows were held for ever by their scheme: no rate, nothing in flight, no timer");
+        warn("held", trials, text);
+    }
     let trials = trials_where(&|run| run.flows.is_empty() && scenario.workload.has_sizes());
     if !trials.is_empty() {
         let text = format!(

@@ -239,6 +239,13 @@ impl<S: Scheme> Ends<S> {
         f.subs().map(|at| one(&self.subs[at]).min(f.demand_bps)).sum()
     }
 
+    /// Whether the started flow has no rate, no packet, no timer and no other event.
+    pub fn is_held(&self, flow: FlowId) -> bool {
+        let has_no_rate = |sub: &Subflow| sub.held || sub.rate_bps.is_some_and(|rate_bps| rate_bps <= 0.0);
+        let waits = |f: &&FlowState<S>| f.began && f.open && f.held == 0;
+        self.flows.get(flow).filter(waits).is_some_and(|f| f.subs().all(|at| has_no_rate(&self.subs[at])))
+    }
+
     /// Pacing rates of the subflows of `flow`, as last set by its state machine.
     pub fn paces(&self, flow: FlowId) -> Vec<PaceView> {
         let Some(f) = self.flows.get(flow).filter(|f| f.open) else { return Vec::new() };

@@ -67,6 +67,9 @@ impl<S: Scheme> Backend for Sim<S> {
             .get(flow)
             .map_or(FlowView::default(), |f| FlowView { assigned_bps: self.ends.assigned_bps(f), ..f.view })
     }
+    fn is_held(&self, flow: FlowId) -> bool {
+        self.ends.is_held(flow)
+    }
     fn forget(&mut self) -> Vec<(FlowId, FlowView)> {
         self.ends.forget()
     }

@@ -18,7 +18,7 @@ use subak_core::InputError;
 use subak_core::keys::ParamValue;
 use subak_core::scheme::{Info, Params};
 use subak_lab::{GivenScheme, Loader, SchemeText};
-use subak_schemes::foreign::{Definition, Foreign};
+use subak_schemes::foreign::{Definition, Foreign, LibraryDefinition, Made};
 
 /// Loader of Python schemes.
 pub struct PythonLoader;
@@ -28,11 +28,20 @@ impl Loader for PythonLoader {
         Python::attach(|py| {
             let made = text_of(py, &text).and_then(|of_text| {
                 let said = py.import("subak.outside.loading")?.call_method1("define", (&of_text,))?;
+                if let Some((address, compiler)) = said.get_item("compiled")?.extract::<Option<(usize, String)>>()? {
+                    return Ok(Loaded::Compiled(address, compiler));
+                }
                 let info = facts::info(said.cast()?, text.name.as_deref())?;
                 let version: String = py.import("platform")?.call_method0("python_version")?.extract()?;
-                Ok((of_text.unbind(), info, version))
+                Ok(Loaded::Class(of_text.unbind(), info, version))
             });
-            let (of_text, info, version) = made.map_err(|e| in_file(py, &e))?;
+            let (of_text, info, version) = match made.map_err(|e| in_file(py, &e))? {
+                Loaded::Class(of_text, info, version) => (of_text, info, version),
+                Loaded::Compiled(address, compiler) => {
+                    let scheme = LibraryDefinition::at(text.name.as_deref(), address, &compiler);
+                    return Ok(Arc::new(scheme.map_err(|e| e.in_file(text.file.as_str()))?) as Arc<dyn Definition>);
+                }
+            };
             Ok(Arc::new(PythonDefinition {
                 text: Arc::new(of_text),
                 info: info.map_err(|e| e.in_file(text.file.as_str()))?,
@@ -42,6 +51,14 @@ impl Loader for PythonLoader {
             }) as Arc<dyn Definition>)
         })
     }
+}
+
+/// A scheme as the Python module `subak.outside.loading` defines it.
+enum Loaded {
+    /// A class: its text, its metadata and Python's version.
+    Class(Py<PyAny>, Result<Info, InputError>, String),
+    /// The address of a table of C functions, and the compiler.
+    Compiled(usize, String),
 }
 
 /// Converts the text to the class `Text` of `subak.outside.loading`.
@@ -68,7 +85,7 @@ struct PythonDefinition {
     identity: String,
     hook_s: f64,
     /// Schemes created only to read their properties, by parameters. They are never run, so that they can be reused.
-    asked: Mutex<HashMap<String, Foreign>>,
+    asked: Mutex<HashMap<String, Made>>,
 }
 
 impl fmt::Debug for PythonDefinition {
@@ -84,13 +101,14 @@ impl Definition for PythonDefinition {
     fn identity(&self) -> &str {
         &self.identity
     }
-    fn make(&self, params: &Params) -> Result<Foreign, InputError> {
+    fn make(&self, params: &Params) -> Result<Made, InputError> {
         let text = Arc::clone(&self.text);
         Python::attach(|py| {
-            PythonScheme::new(py, text, &self.info, params).map_err(|e| in_file(py, &e)).map(|s| Foreign(Arc::new(s)))
+            let made = PythonScheme::new(py, text, &self.info, params);
+            made.map_err(|e| in_file(py, &e)).map(|scheme| Made::WithNumbers(Foreign(Arc::new(scheme))))
         })
     }
-    fn asked(&self, params: &Params) -> Result<Foreign, InputError> {
+    fn asked(&self, params: &Params) -> Result<Made, InputError> {
         let key = format!("{params:?}");
         if let Some(known) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(known.clone());

@@ -3,7 +3,7 @@
 
 use super::loaded::Created;
 use super::table::{CAck, CIo, CLoss, CMachine, CPacket, CPath, CPort, CVisit};
-use super::{Foreign, Hook, NUMBERS, Numbers, Who, asks};
+use super::{Foreign, Header, Hook, NUMBERS, Numbers, Who, asks};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use subak_core::rng::Stream;
@@ -13,13 +13,13 @@ use subak_core::scheme::{
 use subak_core::{LinkId, Ns, SubflowId, Utility};
 
 /// State behind the functions of a `CIo` while a hook runs.
-struct Context<'a> {
-    io: &'a mut Io<Foreign>,
+struct Context<'a, D: Header> {
+    io: &'a mut Io<Foreign<D>>,
     machine: &'a mut Called,
     refusal: Option<(String, String)>,
 }
 
-impl Context<'_> {
+impl<D: Header> Context<'_, D> {
     fn refuse(&mut self, (what, hint): (String, &str)) {
         self.refusal.get_or_insert((what, hint.to_string()));
     }
@@ -39,13 +39,13 @@ impl Context<'_> {
 }
 
 /// The context of `io`; `None` if no hook is running.
-fn context<'a>(io: *mut CIo) -> Option<&'a mut Context<'a>> {
+fn context<'a, D: Header>(io: *mut CIo) -> Option<&'a mut Context<'a, D>> {
     // SAFETY: the library passes on the pointer that its hook was called with.
-    unsafe { io.as_mut().and_then(|io| io.context.cast::<Context<'a>>().as_mut()) }
+    unsafe { io.as_mut().and_then(|io| io.context.cast::<Context<'a, D>>().as_mut()) }
 }
 
-extern "C" fn pace(io: *mut CIo, subflow: u32, rate: f64, window: f64) {
-    let Some(context) = context(io) else { return };
+extern "C" fn pace<D: Header>(io: *mut CIo, subflow: u32, rate: f64, window: f64) {
+    let Some(context) = context::<D>(io) else { return };
     let Some(subflow) = context.subflow(subflow) else { return };
     match asks::pace(Some(rate), Some(window)) {
         Ok((rate_bps, window_bytes)) => context.io.pace(subflow, rate_bps, window_bytes),
@@ -53,14 +53,14 @@ extern "C" fn pace(io: *mut CIo, subflow: u32, rate: f64, window: f64) {
     }
 }
 
-extern "C" fn timer(io: *mut CIo, number: u32, at_ns: u64) {
-    if let Some(context) = context(io) {
+extern "C" fn timer<D: Header>(io: *mut CIo, number: u32, at_ns: u64) {
+    if let Some(context) = context::<D>(io) {
         context.io.timer(number, at_ns);
     }
 }
 
-extern "C" fn send(io: *mut CIo, subflow: u32, numbers: *const f64, bytes: u32, class: u32) {
-    let Some(context) = context(io) else { return };
+extern "C" fn send<D: Header>(io: *mut CIo, subflow: u32, numbers: *const f64, bytes: u32, class: u32) {
+    let Some(context) = context::<D>(io) else { return };
     let (Some(subflow), Some(class)) = (context.subflow(subflow), context.class(class)) else { return };
     if numbers.is_null() {
         return context.refuse(("a message has no numbers".into(), "pass SUBAK_NUMBERS numbers"));
@@ -70,19 +70,19 @@ extern "C" fn send(io: *mut CIo, subflow: u32, numbers: *const f64, bytes: u32, 
     context.io.ctl(To::Sink, subflow, Numbers(message), class, bytes);
 }
 
-extern "C" fn pause(io: *mut CIo, class: u32, on: u32) {
-    let Some(context) = context(io) else { return };
+extern "C" fn pause<D: Header>(io: *mut CIo, class: u32, on: u32) {
+    let Some(context) = context::<D>(io) else { return };
     let Some(class) = context.class(class) else { return };
     // The guard refuses a pause by a source. A hop pauses its own link, and the link number is ignored.
     context.io.pause(LinkId(0), class, on != 0);
 }
 
-extern "C" fn random(io: *mut CIo) -> f64 {
-    context(io).map_or(0.0, |context| context.machine.random())
+extern "C" fn random<D: Header>(io: *mut CIo) -> f64 {
+    context::<D>(io).map_or(0.0, |context| context.machine.random())
 }
 
-extern "C" fn fail(io: *mut CIo, why: *const c_char) {
-    let Some(context) = context(io) else { return };
+extern "C" fn fail<D: Header>(io: *mut CIo, why: *const c_char) {
+    let Some(context) = context::<D>(io) else { return };
     // SAFETY: texts end with 0.
     let why = if why.is_null() { "it failed".into() } else { unsafe { CStr::from_ptr(why) }.to_string_lossy() };
     context.refuse((why.into_owned(), ""));
@@ -110,11 +110,20 @@ impl Called {
     /// Calls `run` with the machine and a `CIo` whose functions forward to `io`. Records a fault if a request was
     /// refused.
     #[inline]
-    fn call(&mut self, name: &'static str, io: &mut Io<Foreign>, run: impl FnOnce(CMachine, *mut CIo)) {
+    fn call<D: Header>(&mut self, name: &'static str, io: &mut Io<Foreign<D>>, run: impl FnOnce(CMachine, *mut CIo)) {
         let (now_ns, machine) = (io.now_ns, self.machine);
         let mut context = Context { io, machine: self, refusal: None };
         let place = (&raw mut context).cast::<c_void>();
-        let mut shown = CIo { now_ns, pace, timer, send, pause, random, fail, context: place };
+        let mut shown = CIo {
+            now_ns,
+            pace: pace::<D>,
+            timer: timer::<D>,
+            send: send::<D>,
+            pause: pause::<D>,
+            random: random::<D>,
+            fail: fail::<D>,
+            context: place,
+        };
         run(machine, &raw mut shown);
         if let Some((what, hint)) = context.refusal {
             self.created.faults.note(Hook { name, who: self.who, at_ns: now_ns }, &what, &hint);
@@ -132,10 +141,10 @@ pub(super) fn path_of(path: &PathInfo) -> CPath {
     }
 }
 
-fn packet_of(packet: &Packet<Foreign>) -> CPacket {
+fn packet_of<D: Header>(packet: &Packet<Foreign<D>>) -> CPacket {
     let is_data = packet.kind == PacketKind::Data;
     CPacket {
-        numbers: packet.data.0,
+        numbers: packet.data.numbers().0,
         sent_ns: packet.sent_ns,
         waited_ns: packet.waited_ns,
         flow: packet.flow.0,
@@ -194,16 +203,16 @@ impl Drop for LibrarySource {
     }
 }
 
-impl Source<Foreign> for LibrarySource {
-    fn on_start(&mut self, io: &mut Io<Foreign>) {
+impl<D: Header> Source<Foreign<D>> for LibrarySource {
+    fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
         call!(self, on_start, "on_start", io);
     }
-    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign>, remaining_bytes: u64) {
+    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign<D>>, remaining_bytes: u64) {
         let Some(hook) = self.0.created.table().stamp else { return };
         let mut shown = packet_of(packet);
         // SAFETY: the arguments are those that the header declares.
         unsafe { hook(self.0.machine, now_ns, &raw mut shown, remaining_bytes) };
-        packet.data = Numbers(shown.numbers);
+        packet.data = D::of(Numbers(shown.numbers));
         packet.ecn = shown.ecn != 0;
         match Class::ALL.get(usize::from(shown.class)) {
             Some(&class) => packet.class = class,
@@ -215,9 +224,9 @@ impl Source<Foreign> for LibrarySource {
         }
     }
     #[inline]
-    fn on_ack(&mut self, io: &mut Io<Foreign>, ack: &Ack<Numbers>) {
+    fn on_ack(&mut self, io: &mut Io<Foreign<D>>, ack: &Ack<D>) {
         let shown = CAck {
-            numbers: ack.data.0,
+            numbers: ack.data.numbers().0,
             acked_bytes: ack.acked_bytes,
             rtt_ns: ack.rtt_ns,
             in_flight_bytes: ack.in_flight_bytes,
@@ -229,7 +238,7 @@ impl Source<Foreign> for LibrarySource {
         };
         call!(self, on_ack, "on_ack", io, &raw const shown);
     }
-    fn on_loss(&mut self, io: &mut Io<Foreign>, loss: &Loss) {
+    fn on_loss(&mut self, io: &mut Io<Foreign<D>>, loss: &Loss) {
         let kind = match loss.kind {
             LossKind::Reordered => 0,
             LossKind::Timeout => 1,
@@ -239,20 +248,20 @@ impl Source<Foreign> for LibrarySource {
         let shown = CLoss { in_flight_bytes, segment, next_segment, subflow: subflow.0, kind };
         call!(self, on_loss, "on_loss", io, &raw const shown);
     }
-    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32) {
+    fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32) {
         call!(self, on_timer, "on_timer", io, timer);
     }
-    fn on_ctl(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers) {
+    fn on_ctl(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, message: Numbers) {
         call!(self, on_message, "on_message", io, message.0.as_ptr(), subflow.0.into());
     }
-    fn on_weight(&mut self, io: &mut Io<Foreign>, weight: f64, _utility: &Arc<Utility>) {
+    fn on_weight(&mut self, io: &mut Io<Foreign<D>>, weight: f64, _utility: &Arc<Utility>) {
         call!(self, on_weight, "on_weight", io, weight);
     }
-    fn on_reroute(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+    fn on_reroute(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let shown = path_of(path);
         call!(self, on_reroute, "on_reroute", io, subflow.0.into(), &raw const shown);
     }
-    fn on_finish(&mut self, io: &mut Io<Foreign>) {
+    fn on_finish(&mut self, io: &mut Io<Foreign<D>>) {
         call!(self, on_finish, "on_finish", io);
     }
 }
@@ -282,23 +291,23 @@ macro_rules! show {
         if $self.0.created.table().$field.is_some() {
             let (mut packet, port) = (packet_of($packet), port_of($port));
             call!($self, $field, $name, $io, &raw mut packet, &raw const port);
-            $packet.data = Numbers(packet.numbers);
+            $packet.data = D::of(Numbers(packet.numbers));
             $packet.ecn = packet.ecn != 0;
         }
     };
 }
 
-impl Hop<Foreign> for LibraryHop {
-    fn on_start(&mut self, io: &mut Io<Foreign>) {
+impl<D: Header> Hop<Foreign<D>> for LibraryHop {
+    fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
         call!(self, hop_on_start, "on_start", io);
     }
-    fn on_enqueue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
+    fn on_enqueue(&mut self, io: &mut Io<Foreign<D>>, packet: &mut Packet<Foreign<D>>, port: &Port) {
         show!(self, hop_on_enqueue, "on_enqueue", io, packet, port);
     }
-    fn on_dequeue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
+    fn on_dequeue(&mut self, io: &mut Io<Foreign<D>>, packet: &mut Packet<Foreign<D>>, port: &Port) {
         show!(self, hop_on_dequeue, "on_dequeue", io, packet, port);
     }
-    fn on_ctl(&mut self, io: &mut Io<Foreign>, message: &mut Numbers, visit: Visit, port: &Port) {
+    fn on_ctl(&mut self, io: &mut Io<Foreign<D>>, message: &mut Numbers, visit: Visit, port: &Port) {
         let shown = CVisit {
             flow: visit.flow.0,
             hop: visit.hop.into(),
@@ -308,7 +317,7 @@ impl Hop<Foreign> for LibraryHop {
         let port = port_of(port);
         call!(self, hop_on_message, "on_message", io, message.0.as_mut_ptr(), &raw const shown, &raw const port);
     }
-    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32, port: &Port) {
+    fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32, port: &Port) {
         let port = port_of(port);
         call!(self, hop_on_timer, "on_timer", io, timer, &raw const port);
     }

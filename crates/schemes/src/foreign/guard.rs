@@ -1,7 +1,7 @@
 //! Guards around the state machines of a user-supplied scheme. A guard refuses requests that the backend cannot carry
 //! out. After the first fault, no hook of the scheme is called any more.
 
-use super::{Foreign, Numbers, asks};
+use super::{Foreign, Header, Numbers, asks};
 use std::sync::{Arc, OnceLock};
 use subak_core::scheme::{
     Ack, Effect, Hop, Io, Loss, Packet, PacketKind, PathInfo, Port, Reply, Sink, Source, To, Visit,
@@ -10,6 +10,8 @@ use subak_core::{FlowId, InputError, LinkId, Ns, SubflowId, Utility};
 
 /// Maximum number of timers of one machine that expire at the same simulated time.
 const MOST_TIMERS: u32 = 10_000;
+/// Maximum number of pending timers of one machine: a machine that sets two at each timer would fill all memory.
+const MOST_PENDING: u32 = 1_000_000;
 /// Latest time of a timer, ns: 146 years. Later timers are set to this time.
 const LATEST_NS: Ns = 1 << 62;
 
@@ -37,15 +39,18 @@ pub struct Hook {
 
 /// The first fault of a user-supplied scheme. Later faults are not recorded, because they may follow from the first.
 #[derive(Debug, Clone)]
-pub struct Faults {
-    scheme: Arc<str>,
-    first: Arc<OnceLock<InputError>>,
+pub struct Faults(Arc<Record>);
+
+#[derive(Debug)]
+struct Record {
+    scheme: String,
+    first: OnceLock<InputError>,
 }
 
 impl Faults {
     /// An empty record for the scheme named `scheme`.
     pub fn of(scheme: &str) -> Self {
-        Faults { scheme: scheme.into(), first: Arc::default() }
+        Faults(Arc::new(Record { scheme: scheme.to_string(), first: OnceLock::new() }))
     }
 
     /// Records a fault in `hook`, unless a fault was recorded before: `what` is the problem, `hint` says how to correct
@@ -57,18 +62,18 @@ impl Faults {
             Who::Link(link) => format!("link number {link}"),
         };
         let what = format!("{} of {machine} at {} ns: {what}", hook.name, hook.at_ns);
-        let _ = self.first.set(InputError::new(format!("scheme \"{}\"", self.scheme), what, hint));
+        let _ = self.0.first.set(InputError::new(format!("scheme \"{}\"", self.0.scheme), what, hint));
     }
 
     /// The recorded fault; `None` if there is none.
     pub fn get(&self) -> Option<InputError> {
-        self.first.get().cloned()
+        self.0.first.get().cloned()
     }
 
     /// Whether a fault was recorded.
     #[inline]
     pub fn any(&self) -> bool {
-        self.first.get().is_some()
+        self.0.first.get().is_some()
     }
 }
 
@@ -82,13 +87,11 @@ pub struct Guard {
     timer_ns: Ns,
     /// Number of timers that expired at `timer_ns`.
     timers: u32,
+    /// Number of pending timers.
+    pending: u32,
 }
 
 impl Guard {
-    pub(super) fn new(who: Who, subflows: usize, faults: &Faults) -> Self {
-        Guard { who, subflows, faults: faults.clone(), timer_ns: 0, timers: 0 }
-    }
-
     /// Whether hooks may be called: no fault was recorded before.
     #[inline]
     fn goes_on(&self) -> bool {
@@ -101,7 +104,7 @@ impl Guard {
 
     /// Records a fault if the backend cannot carry out an effect that the hook `name` requested.
     #[inline]
-    fn check(&self, name: &'static str, io: &mut Io<Foreign>) {
+    fn check<D: Header>(&mut self, name: &'static str, io: &mut Io<Foreign<D>>) {
         if !io.has_effects() {
             return;
         }
@@ -117,7 +120,7 @@ impl Guard {
     }
 
     #[inline]
-    fn allows(&self, effect: &mut Effect<Foreign>) -> Result<(), asks::Refusal> {
+    fn allows<D: Header>(&mut self, effect: &mut Effect<Foreign<D>>) -> Result<(), asks::Refusal> {
         match effect {
             Effect::Pace { subflow, rate_bps, .. } => {
                 if !matches!(self.who, Who::Flow(_)) {
@@ -129,7 +132,11 @@ impl Guard {
             }
             Effect::Timer { at_ns, .. } => {
                 *at_ns = (*at_ns).min(LATEST_NS);
-                Ok(())
+                self.pending += 1;
+                match self.pending {
+                    ..=MOST_PENDING => Ok(()),
+                    _ => Err((format!("{MOST_PENDING} timers are pending"), "set a timer only where none is pending")),
+                }
             }
             Effect::Ctl { to, subflow, bytes, .. } => self.allows_message(*to, *subflow, *bytes),
             Effect::Pause { .. } => match self.who {
@@ -157,6 +164,7 @@ impl Guard {
     fn ticks(&mut self, now_ns: Ns) -> bool {
         self.timers = if self.timer_ns == now_ns { self.timers + 1 } else { 1 };
         self.timer_ns = now_ns;
+        self.pending = self.pending.saturating_sub(1);
         if self.timers > MOST_TIMERS {
             let what = format!("{MOST_TIMERS} timers came due at the same time");
             self.refuse("on_timer", now_ns, (what, "set a timer later than now: io.now_ns and some time"));
@@ -175,137 +183,151 @@ macro_rules! guarded {
     };
 }
 
-/// Guarded sender of a flow.
-pub struct ForeignSource {
-    pub(super) machine: Box<dyn Source<Foreign>>,
-    pub(super) guard: Guard,
+/// A state machine and the checks of its requests.
+pub struct Guarded<M: ?Sized> {
+    guard: Guard,
+    machine: Box<M>,
 }
 
-impl Source<Foreign> for ForeignSource {
-    fn on_start(&mut self, io: &mut Io<Foreign>) {
+impl<M: ?Sized> Guarded<M> {
+    pub(super) fn new(machine: Box<M>, who: Who, subflows: usize, faults: &Faults) -> Self {
+        Guarded { guard: Guard { who, subflows, faults: faults.clone(), timer_ns: 0, timers: 0, pending: 0 }, machine }
+    }
+}
+
+/// Guarded sender of a flow.
+pub type ForeignSource<D> = Guarded<dyn Source<Foreign<D>>>;
+
+impl<D: Header> Source<Foreign<D>> for ForeignSource<D> {
+    fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
         guarded!(self, "on_start", io, self.machine.on_start(io));
     }
     #[inline]
-    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign>, remaining_bytes: u64) {
-        if self.guard.goes_on() {
+    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign<D>>, remaining_bytes: u64) {
+        if D::SHOWN && self.guard.goes_on() {
             self.machine.stamp(now_ns, packet, remaining_bytes);
         }
     }
     #[inline]
-    fn on_ack(&mut self, io: &mut Io<Foreign>, ack: &Ack<Numbers>) {
+    fn on_ack(&mut self, io: &mut Io<Foreign<D>>, ack: &Ack<D>) {
         guarded!(self, "on_ack", io, self.machine.on_ack(io, ack));
     }
-    fn on_ctl(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers) {
+    fn on_ctl(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, message: Numbers) {
         guarded!(self, "on_message", io, self.machine.on_ctl(io, subflow, message));
     }
-    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32) {
+    fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32) {
         if self.guard.ticks(io.now_ns) {
             guarded!(self, "on_timer", io, self.machine.on_timer(io, timer));
         }
     }
-    fn on_loss(&mut self, io: &mut Io<Foreign>, loss: &Loss) {
+    fn on_loss(&mut self, io: &mut Io<Foreign<D>>, loss: &Loss) {
         guarded!(self, "on_loss", io, self.machine.on_loss(io, loss));
     }
-    fn on_weight(&mut self, io: &mut Io<Foreign>, weight: f64, utility: &Arc<Utility>) {
+    fn on_weight(&mut self, io: &mut Io<Foreign<D>>, weight: f64, utility: &Arc<Utility>) {
         guarded!(self, "on_weight", io, self.machine.on_weight(io, weight, utility));
     }
-    fn on_leave(&mut self, io: &mut Io<Foreign>, subflow: SubflowId) {
+    fn on_leave(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId) {
         guarded!(self, "on_leave", io, self.machine.on_leave(io, subflow));
     }
-    fn on_left(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers, bytes: u32) {
+    fn on_left(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, message: Numbers, bytes: u32) {
         guarded!(self, "on_left", io, self.machine.on_left(io, subflow, message, bytes));
     }
-    fn on_reroute(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
+    fn on_reroute(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         guarded!(self, "on_reroute", io, self.machine.on_reroute(io, subflow, path, links));
     }
-    fn on_finish(&mut self, io: &mut Io<Foreign>) {
+    fn on_finish(&mut self, io: &mut Io<Foreign<D>>) {
         guarded!(self, "on_finish", io, self.machine.on_finish(io));
     }
 }
 
-/// Guarded state at a link: the threshold of ECN marking, and the scheme's machine, if it has one.
-pub struct ForeignHop {
+/// Guarded state at a link: the threshold of ECN marking, and the scheme's machine, if it has one. The machine is
+/// boxed, since every packet reads the threshold and most schemes have no machine.
+pub struct ForeignHop<D: Header> {
     pub(super) marks_bytes: u64,
-    pub(super) machine: Option<Box<dyn Hop<Foreign>>>,
-    pub(super) guard: Guard,
+    pub(super) guarded: Option<Box<Guarded<dyn Hop<Foreign<D>>>>>,
 }
 
 /// Does the same as [`guarded`], and nothing if there is no machine.
 macro_rules! guarded_if_any {
     ($self:ident, $name:literal, $io:ident, $machine:ident => $call:expr) => {
-        if let Some($machine) = &mut $self.machine
-            && $self.guard.goes_on()
+        if let Some(guarded) = &mut $self.guarded
+            && guarded.guard.goes_on()
         {
+            let $machine = &mut guarded.machine;
             $call;
-            $self.guard.check($name, $io);
+            guarded.guard.check($name, $io);
         }
     };
 }
 
-impl Hop<Foreign> for ForeignHop {
+impl<D: Header> Hop<Foreign<D>> for ForeignHop<D> {
     fn observes_departures(&self) -> bool {
-        self.machine.as_ref().is_some_and(|machine| machine.observes_departures())
+        self.guarded.as_ref().is_some_and(|guarded| guarded.machine.observes_departures())
     }
-    fn on_start(&mut self, io: &mut Io<Foreign>) {
+    fn has_state(&self) -> bool {
+        self.guarded.is_some()
+    }
+    fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
         guarded_if_any!(self, "on_start", io, machine => machine.on_start(io));
     }
     #[inline]
-    fn on_enqueue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
+    fn on_enqueue(&mut self, io: &mut Io<Foreign<D>>, packet: &mut Packet<Foreign<D>>, port: &Port) {
         if packet.kind == PacketKind::Data && port.queued_bytes >= self.marks_bytes {
             packet.ecn = true;
         }
-        guarded_if_any!(self, "on_enqueue", io, machine => machine.on_enqueue(io, packet, port));
+        if D::SHOWN {
+            guarded_if_any!(self, "on_enqueue", io, machine => machine.on_enqueue(io, packet, port));
+        }
     }
     #[inline]
-    fn on_dequeue(&mut self, io: &mut Io<Foreign>, packet: &mut Packet<Foreign>, port: &Port) {
-        guarded_if_any!(self, "on_dequeue", io, machine => machine.on_dequeue(io, packet, port));
+    fn on_dequeue(&mut self, io: &mut Io<Foreign<D>>, packet: &mut Packet<Foreign<D>>, port: &Port) {
+        if D::SHOWN {
+            guarded_if_any!(self, "on_dequeue", io, machine => machine.on_dequeue(io, packet, port));
+        }
     }
     fn on_capacity(&mut self, port: &Port) {
-        if let Some(machine) = self.machine.as_mut().filter(|_| self.guard.goes_on()) {
-            machine.on_capacity(port);
+        if let Some(guarded) = self.guarded.as_mut().filter(|guarded| guarded.guard.goes_on()) {
+            guarded.machine.on_capacity(port);
         }
     }
     fn on_topology(&mut self, port: &Port) {
-        if let Some(machine) = self.machine.as_mut().filter(|_| self.guard.goes_on()) {
-            machine.on_topology(port);
+        if let Some(guarded) = self.guarded.as_mut().filter(|guarded| guarded.guard.goes_on()) {
+            guarded.machine.on_topology(port);
         }
     }
-    fn on_ctl(&mut self, io: &mut Io<Foreign>, message: &mut Numbers, visit: Visit, port: &Port) {
+    fn on_ctl(&mut self, io: &mut Io<Foreign<D>>, message: &mut Numbers, visit: Visit, port: &Port) {
         guarded_if_any!(self, "on_message", io, machine => machine.on_ctl(io, message, visit, port));
     }
-    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32, port: &Port) {
-        if self.guard.ticks(io.now_ns) {
+    fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32, port: &Port) {
+        if self.guarded.as_mut().is_some_and(|guarded| guarded.guard.ticks(io.now_ns)) {
             guarded_if_any!(self, "on_timer", io, machine => machine.on_timer(io, timer, port));
         }
     }
 }
 
 /// Guarded receiver of a flow.
-pub struct ForeignSink {
-    pub(super) machine: Option<Box<dyn Sink<Foreign>>>,
-    pub(super) guard: Guard,
+pub struct ForeignSink<D: Header> {
+    pub(super) guarded: Option<Box<Guarded<dyn Sink<Foreign<D>>>>>,
 }
 
-impl Sink<Foreign> for ForeignSink {
+impl<D: Header> Sink<Foreign<D>> for ForeignSink<D> {
     #[inline]
-    fn on_data(&mut self, io: &mut Io<Foreign>, packet: &Packet<Foreign>) -> Reply<Numbers> {
+    fn on_data(&mut self, io: &mut Io<Foreign<D>>, packet: &Packet<Foreign<D>>) -> Reply<D> {
         let mut reply = Reply::Ack(packet.data);
-        guarded_if_any!(self, "on_data", io, machine => reply = machine.on_data(io, packet));
+        if D::SHOWN {
+            guarded_if_any!(self, "on_data", io, machine => reply = machine.on_data(io, packet));
+        }
         reply
     }
-    fn on_ctl(&mut self, io: &mut Io<Foreign>, subflow: SubflowId, message: Numbers, bytes: u32) {
-        match &mut self.machine {
-            // Without a machine, the message goes back to the source: the default of every scheme.
-            None => Sink::<Foreign>::on_ctl(&mut (), io, subflow, message, bytes),
-            Some(machine) if self.guard.goes_on() => {
-                machine.on_ctl(io, subflow, message, bytes);
-                self.guard.check("on_message", io);
-            }
-            Some(_) => {}
+    fn on_ctl(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, message: Numbers, bytes: u32) {
+        if self.guarded.is_none() {
+            // The message goes back to the source: the default of every scheme.
+            return Sink::<Foreign<D>>::on_ctl(&mut (), io, subflow, message, bytes);
         }
+        guarded_if_any!(self, "on_message", io, machine => machine.on_ctl(io, subflow, message, bytes));
     }
-    fn on_timer(&mut self, io: &mut Io<Foreign>, timer: u32) {
-        if self.guard.ticks(io.now_ns) {
+    fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32) {
+        if self.guarded.as_mut().is_some_and(|guarded| guarded.guard.ticks(io.now_ns)) {
             guarded_if_any!(self, "on_timer", io, machine => machine.on_timer(io, timer));
         }
     }

@@ -4,12 +4,13 @@
 
 use super::calls::{LibraryHop, LibrarySource, path_of, port_of};
 use super::loaded::{Created, Loaded};
-use super::table::{CFlow, CParam, CPath, CTable};
-use super::{Definition, Facts, Faults, Foreign, Hook, Makes, Marks, QueueKind, Who};
+use super::table::{CFlow, CParam, CPath, CTable, VERSION};
+use super::{Definition, Facts, Faults, Foreign, Header, Hook, Made, Makes, Marks, QueueKind, Who};
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::InputError;
 use subak_core::keys::{Low, ValueType};
 use subak_core::scheme::{
@@ -25,10 +26,21 @@ fn text_at(text: *const c_char) -> String {
     if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() }
 }
 
-/// A scheme in a library.
+/// Location of a table of C functions.
+enum Place {
+    /// A library, of which each scheme loads a copy.
+    Library(Copied),
+    /// An address of this process. The functions there have no state.
+    Address(usize),
+}
+
+/// A scheme in a library, or behind a table of this process.
 pub struct LibraryDefinition {
-    copied: Copied,
+    place: Place,
     info: Info,
+    identity: String,
+    /// Schemes created only to read their properties, by parameters.
+    asked: Mutex<HashMap<String, Made>>,
 }
 
 impl fmt::Debug for LibraryDefinition {
@@ -40,7 +52,18 @@ impl fmt::Debug for LibraryDefinition {
 impl LibraryDefinition {
     /// Loads the library that `copied` copies. The scheme is called `name`, or else by the name in its table.
     pub fn load(name: Option<&str>, copied: Copied) -> Result<Self, InputError> {
-        let loaded = fresh(&copied)?;
+        LibraryDefinition::of(name, Place::Library(copied), String::new())
+    }
+
+    /// The scheme behind the table at `address` of this process, which is never freed and whose functions have no
+    /// state. `compiler`: what results depend on beside the source. The scheme is called `name`, or else by the name in
+    /// its table.
+    pub fn at(name: Option<&str>, address: usize, compiler: &str) -> Result<Self, InputError> {
+        LibraryDefinition::of(name, Place::Address(address), format!(", {compiler}"))
+    }
+
+    fn of(name: Option<&str>, place: Place, compiler: String) -> Result<Self, InputError> {
+        let loaded = place.load()?;
         let table = loaded.table();
         if table.source.is_none() {
             return Err(InputError::new("library", "its table has no source", "set source, which makes a sender"));
@@ -61,17 +84,25 @@ impl LibraryDefinition {
             ..Info::DEFAULT
         };
         facts(table, &[], &info)?;
-        Ok(LibraryDefinition { copied, info })
+        let identity = format!("subak_scheme.h {VERSION}{compiler}");
+        Ok(LibraryDefinition { place, info, identity, asked: Mutex::default() })
     }
 }
 
-/// Loads the library from a new file, so that it shares no state with an earlier load.
-fn fresh(copied: &Copied) -> Result<Loaded, InputError> {
-    let mut loaded = None;
-    copied(&mut |path| loaded = Some(Loaded::open(path))).map_err(|e| {
-        InputError::new("library", format!("it cannot be copied: {e}"), "make room for temporary files, or set TMPDIR")
-    })?;
-    loaded.unwrap_or_else(|| Err(InputError::new("library", "there is no copy of it", "")))
+impl Place {
+    /// The table. A library is loaded from a new file, so that it shares no state with an earlier load.
+    fn load(&self) -> Result<Loaded, InputError> {
+        let copied = match self {
+            Place::Library(copied) => copied,
+            Place::Address(address) => return Loaded::at(*address),
+        };
+        let mut loaded = None;
+        copied(&mut |path| loaded = Some(Loaded::open(path))).map_err(|e| {
+            let hint = "make room for temporary files, or set TMPDIR";
+            InputError::new("library", format!("it cannot be copied: {e}"), hint)
+        })?;
+        loaded.unwrap_or_else(|| Err(InputError::new("library", "there is no copy of it", "")))
+    }
 }
 
 fn params(table: &CTable) -> Result<Vec<Param>, InputError> {
@@ -148,10 +179,10 @@ impl Definition for LibraryDefinition {
         &self.info
     }
     fn identity(&self) -> &str {
-        "subak_scheme.h 1"
+        &self.identity
     }
-    fn make(&self, params: &Params) -> Result<Foreign, InputError> {
-        let loaded = fresh(&self.copied)?;
+    fn make(&self, params: &Params) -> Result<Made, InputError> {
+        let loaded = self.place.load()?;
         let table = loaded.table();
         let values: Vec<f64> = self.info.params.iter().map(|p| params.number(p.key.name)).collect();
         // SAFETY: the header declares one value per parameter.
@@ -161,12 +192,22 @@ impl Definition for LibraryDefinition {
         }
         let facts = facts(table, &values, &self.info)?;
         let faults = Faults::of(self.info.name);
-        Ok(Foreign(Arc::new(LibraryScheme(Arc::new(Created {
-            loaded,
-            scheme: scheme.unwrap_or(std::ptr::null_mut()),
-            facts,
-            faults,
-        })))))
+        let has_numbers = table.stamp.is_some()
+            || table.hop_on_enqueue.is_some()
+            || table.hop_on_dequeue.is_some()
+            || !matches!(facts.queue, QueueKind::Fifo);
+        let scheme = scheme.unwrap_or(std::ptr::null_mut());
+        let scheme = Arc::new(LibraryScheme(Arc::new(Created { loaded, scheme, facts, faults })));
+        Ok(if has_numbers { Made::WithNumbers(Foreign(scheme)) } else { Made::Plain(Foreign(scheme)) })
+    }
+    fn asked(&self, params: &Params) -> Result<Made, InputError> {
+        let key = format!("{params:?}");
+        if let Some(known) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(known.clone());
+        }
+        let made = self.make(params)?;
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key, made.clone());
+        Ok(made)
     }
     fn is_parallel(&self) -> bool {
         false
@@ -175,14 +216,14 @@ impl Definition for LibraryDefinition {
 
 struct LibraryScheme(Arc<Created>);
 
-impl Makes for LibraryScheme {
+impl<D: Header> Makes<D> for LibraryScheme {
     fn facts(&self) -> &Facts {
         &self.0.facts
     }
     fn faults(&self) -> &Faults {
         &self.0.faults
     }
-    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign>> {
+    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign<D>>> {
         let paths: Vec<CPath> = flow.paths.iter().map(path_of).collect();
         let shown = CFlow {
             weight: flow.weight,
@@ -205,7 +246,7 @@ impl Makes for LibraryScheme {
         }
         Box::new(LibrarySource::new(Arc::clone(&self.0), machine, flow))
     }
-    fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign>>> {
+    fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign<D>>>> {
         let make = self.0.table().hop?;
         let shown = port_of(port);
         // SAFETY: the arguments are those that the header declares.

@@ -7,10 +7,11 @@ use libloading::Library;
 use std::path::Path;
 use subak_core::InputError;
 
-/// A loaded library, and its table, which is valid as long as the library is loaded.
+/// A loaded library, and a copy of its table, whose pointers are valid as long as the library is loaded.
 pub struct Loaded {
-    table: *const CTable,
-    _library: Library,
+    table: CTable,
+    /// `None` for a table of this process, which is never freed.
+    _library: Option<Library>,
 }
 
 // The table is never written, and one thread calls the functions of a trial.
@@ -20,8 +21,7 @@ unsafe impl Sync for Loaded {}
 impl Loaded {
     /// The library's table of functions.
     pub fn table(&self) -> &CTable {
-        // SAFETY: `open` checked that the table is not null; the library stays loaded.
-        unsafe { &*self.table }
+        &self.table
     }
 
     /// Loads the library in the file `path`; refuses a library without a table, or with a table of another version.
@@ -37,13 +37,26 @@ impl Loaded {
         })?;
         // SAFETY: the function has no arguments.
         let table = unsafe { export() };
+        // SAFETY: the function returns a table or null.
+        Ok(Loaded { table: unsafe { Loaded::read(table)? }, _library: Some(library) })
+    }
+
+    /// The table at `address` of this process, which must stay there for ever.
+    pub fn at(address: usize) -> Result<Self, InputError> {
+        // SAFETY: the caller made the table.
+        Ok(Loaded { table: unsafe { Loaded::read(address as *const CTable)? }, _library: None })
+    }
+
+    unsafe fn read(table: *const CTable) -> Result<CTable, InputError> {
         // SAFETY: tables of all versions begin with the version.
         let version = if table.is_null() { 0 } else { unsafe { (*table).version } };
         if version != VERSION {
             let what = format!("its table has version {version}, and this is {VERSION}");
-            return Err(refuse(what, "build it with the header of this version, and version = SUBAK_SCHEME_VERSION"));
+            let hint = "build it with the header of this version, and version = SUBAK_SCHEME_VERSION";
+            return Err(InputError::new("library", what, hint));
         }
-        Ok(Loaded { table, _library: library })
+        // SAFETY: a table of this version has these fields.
+        Ok(unsafe { *table })
     }
 }
 

@@ -16,7 +16,7 @@ pub use guard::{Faults, Hook, Who};
 pub use library::{Copied, LibraryDefinition};
 
 use crate::queue::{Fifo, PFabricQueue, Priority, Ranked, Stfq, VirtualLength};
-use guard::{ForeignHop, ForeignSink, ForeignSource, Guard};
+use guard::{ForeignHop, ForeignSink, ForeignSource, Guarded};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,6 +32,58 @@ pub const NUMBERS: usize = 8;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Numbers(pub [f64; NUMBERS]);
 
+/// Header of the packets of a user-supplied scheme: [`Numbers`], or `()` for a scheme none of whose hooks sees packets.
+/// Packets without numbers are half as large.
+pub trait Header: Copy + Default + Debug + Send + 'static {
+    /// Whether hooks see packets: `stamp`, `on_enqueue`, `on_dequeue` and `on_data`.
+    const SHOWN: bool;
+    /// Output queue of a scheme with these headers.
+    type Queue: Queue<Foreign<Self>>;
+    /// An empty queue of type `kind` at `port`. Headers without numbers only have drop-tail FIFOs.
+    fn queue(kind: QueueKind, port: &Port) -> Self::Queue;
+    /// The numbers; zeros without them.
+    fn numbers(&self) -> Numbers;
+    /// The header with these numbers.
+    fn of(numbers: Numbers) -> Self;
+}
+
+impl Header for () {
+    const SHOWN: bool = false;
+    type Queue = Fifo;
+    fn queue(kind: QueueKind, port: &Port) -> Fifo {
+        debug_assert!(matches!(kind, QueueKind::Fifo), "other queues read the numbers of packets");
+        Fifo::new(port.buffer_bytes)
+    }
+    #[inline]
+    fn numbers(&self) -> Numbers {
+        Numbers::default()
+    }
+    #[inline]
+    fn of(_numbers: Numbers) {}
+}
+
+impl Header for Numbers {
+    const SHOWN: bool = true;
+    type Queue = Box<dyn Queue<Foreign>>;
+    fn queue(kind: QueueKind, port: &Port) -> Self::Queue {
+        match kind {
+            QueueKind::Fifo => Box::new(Fifo::new(port.buffer_bytes)),
+            QueueKind::Priority => Box::new(Priority::new(port.buffer_bytes)),
+            QueueKind::Rank => Box::new(PFabricQueue::new(port.buffer_bytes)),
+            QueueKind::Stfq => Box::new(Stfq::new(port)),
+            QueueKind::FairCodel(plan) => Box::new(plan.queue(port)),
+        }
+    }
+    #[inline]
+    fn numbers(&self) -> Numbers {
+        *self
+    }
+    #[inline]
+    fn of(numbers: Numbers) -> Self {
+        numbers
+    }
+}
+
 /// A user-supplied scheme, loaded but without values of its parameters.
 pub trait Definition: Debug + Send + Sync {
     /// Name, parameters and goal of the scheme.
@@ -40,9 +92,9 @@ pub trait Definition: Debug + Send + Sync {
     /// version.
     fn identity(&self) -> &str;
     /// Creates the scheme with `params`; it shares no state with one created before.
-    fn make(&self, params: &Params) -> Result<Foreign, InputError>;
+    fn make(&self, params: &Params) -> Result<Made, InputError>;
     /// The scheme with `params`, to read its properties and not to run it; it may be one created before.
-    fn asked(&self, params: &Params) -> Result<Foreign, InputError> {
+    fn asked(&self, params: &Params) -> Result<Made, InputError> {
         self.make(params)
     }
     /// Whether several threads may run the scheme's machines.
@@ -57,37 +109,46 @@ pub trait Definition: Debug + Send + Sync {
     }
 }
 
+/// A user-supplied scheme with values of its parameters.
+#[derive(Clone)]
+pub enum Made {
+    /// Packets have numbers.
+    WithNumbers(Foreign),
+    /// Packets have no numbers, and hooks do not see packets.
+    Plain(Foreign<()>),
+}
+
 /// Creates the state machines of a user-supplied scheme.
-pub trait Makes: Send + Sync {
+pub trait Makes<D: Header = Numbers>: Send + Sync {
     /// Properties that the scheme declares.
     fn facts(&self) -> &Facts;
     /// Record of the scheme's first fault.
     fn faults(&self) -> &Faults;
     /// The sender of `flow`.
-    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign>>;
+    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign<D>>>;
     /// The scheme's state at a link; `None` if it has none.
-    fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign>>> {
+    fn hop(&self, port: &Port) -> Option<Box<dyn Hop<Foreign<D>>>> {
         let _ = port;
         None
     }
     /// The receiver of `flow`; `None`: a receiver that echoes the numbers of each packet in its ACK.
-    fn sink(&self, flow: &FlowInfo) -> Option<Box<dyn Sink<Foreign>>> {
+    fn sink(&self, flow: &FlowInfo) -> Option<Box<dyn Sink<Foreign<D>>>> {
         let _ = flow;
         None
     }
 }
 
-/// A user-supplied scheme.
+/// A user-supplied scheme whose packets have the header `D`.
 #[derive(Clone)]
-pub struct Foreign(pub Arc<dyn Makes>);
+pub struct Foreign<D: Header = Numbers>(pub Arc<dyn Makes<D>>);
 
-impl Scheme for Foreign {
-    type Data = Numbers;
+impl<D: Header> Scheme for Foreign<D> {
+    type Data = D;
     type Ctl = Numbers;
-    type Queue = Box<dyn Queue<Foreign>>;
-    type Source = ForeignSource;
-    type Hop = ForeignHop;
-    type Sink = ForeignSink;
+    type Queue = D::Queue;
+    type Source = ForeignSource<D>;
+    type Hop = ForeignHop<D>;
+    type Sink = ForeignSink<D>;
 
     /// # Errors
     /// Always: only a [`Definition`] creates a user-supplied scheme.
@@ -105,29 +166,23 @@ impl Scheme for Foreign {
         let Some((param, marks)) = &facts.marks else { return Vec::new() };
         Doubt::of_marking(around, param, |port| marks.bytes(port)).into_iter().collect()
     }
-    fn queue(&self, port: &Port) -> Box<dyn Queue<Foreign>> {
-        match self.0.facts().queue {
-            QueueKind::Fifo => Box::new(Fifo::new(port.buffer_bytes)),
-            QueueKind::Priority => Box::new(Priority::new(port.buffer_bytes)),
-            QueueKind::Rank => Box::new(PFabricQueue::new(port.buffer_bytes)),
-            QueueKind::Stfq => Box::new(Stfq::new(port)),
-            QueueKind::FairCodel(plan) => Box::new(plan.queue(port)),
-        }
+    fn queue(&self, port: &Port) -> D::Queue {
+        D::queue(self.0.facts().queue, port)
     }
-    fn source(&self, flow: &FlowInfo) -> ForeignSource {
-        let guard = Guard::new(Who::Flow(flow.flow), flow.paths.len(), self.0.faults());
-        ForeignSource { machine: self.0.source(flow), guard }
+    fn source(&self, flow: &FlowInfo) -> ForeignSource<D> {
+        Guarded::new(self.0.source(flow), Who::Flow(flow.flow), flow.paths.len(), self.0.faults())
     }
-    fn hop(&self, port: &Port) -> ForeignHop {
+    fn hop(&self, port: &Port) -> ForeignHop<D> {
+        let guarded = |machine| Box::new(Guarded::new(machine, Who::Link(port.link), 0, self.0.faults()));
         ForeignHop {
             marks_bytes: self.0.facts().marks.as_ref().map_or(u64::MAX, |(_, marks)| marks.bytes(port)),
-            machine: self.0.hop(port),
-            guard: Guard::new(Who::Link(port.link), 0, self.0.faults()),
+            guarded: self.0.hop(port).map(guarded),
         }
     }
-    fn sink(&self, flow: &FlowInfo) -> ForeignSink {
-        let guard = Guard::new(Who::Sink(flow.flow), flow.paths.len(), self.0.faults());
-        ForeignSink { machine: self.0.sink(flow), guard }
+    fn sink(&self, flow: &FlowInfo) -> ForeignSink<D> {
+        let (who, subflows) = (Who::Sink(flow.flow), flow.paths.len());
+        let guarded = |machine| Box::new(Guarded::new(machine, who, subflows, self.0.faults()));
+        ForeignSink { guarded: self.0.sink(flow).map(guarded) }
     }
 }
 

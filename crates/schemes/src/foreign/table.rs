@@ -123,6 +123,7 @@ pub type Plain = Option<unsafe extern "C" fn(CMachine, *mut CIo)>;
 
 /// The table that a library exports. Functions that are null are not called.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct CTable {
     pub version: u32,
     pub param_count: u32,

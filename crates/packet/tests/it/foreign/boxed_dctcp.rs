@@ -2,7 +2,7 @@
 
 use subak_core::scheme::{Ack, FlowInfo, Io, Loss, LossKind, Packet, Recovery, Rules, Source};
 use subak_core::{IdVec, Ns, SubflowId};
-use subak_schemes::foreign::{Facts, Faults, Foreign, Makes, Marks, Numbers};
+use subak_schemes::foreign::{Facts, Faults, Foreign, Header, Makes, Marks};
 
 const G: f64 = 1.0 / 16.0;
 
@@ -19,14 +19,14 @@ impl BoxedDctcp {
     }
 }
 
-impl Makes for BoxedDctcp {
+impl<D: Header> Makes<D> for BoxedDctcp {
     fn facts(&self) -> &Facts {
         &self.facts
     }
     fn faults(&self) -> &Faults {
         &self.faults
     }
-    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign>> {
+    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign<D>>> {
         let mss = f64::from(flow.mss_bytes);
         let subflow = Subflow { mss, cwnd: 10.0 * mss, ssthresh: f64::INFINITY, alpha: 1.0, ..Subflow::default() };
         Box::new(Sender(IdVec::filled(subflow, flow.paths.len())))
@@ -55,7 +55,7 @@ impl Subflow {
         self.recover = next_segment;
     }
 
-    fn grow(&mut self, ack: &Ack<Numbers>) {
+    fn grow<D>(&mut self, ack: &Ack<D>) {
         if ack.segment >= self.recover {
             self.recovering = false;
         }
@@ -67,14 +67,14 @@ impl Subflow {
     }
 }
 
-impl Source<Foreign> for Sender {
-    fn on_start(&mut self, io: &mut Io<Foreign>) {
+impl<D: Header> Source<Foreign<D>> for Sender {
+    fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
         for (subflow, s) in self.0.iter_enumerated() {
             io.pace(subflow, None, Some(s.cwnd as u64));
         }
     }
-    fn stamp(&mut self, _now_ns: Ns, _packet: &mut Packet<Foreign>, _remaining_bytes: u64) {}
-    fn on_ack(&mut self, io: &mut Io<Foreign>, ack: &Ack<Numbers>) {
+    fn stamp(&mut self, _now_ns: Ns, _packet: &mut Packet<Foreign<D>>, _remaining_bytes: u64) {}
+    fn on_ack(&mut self, io: &mut Io<Foreign<D>>, ack: &Ack<D>) {
         let s = &mut self.0[ack.subflow];
         s.acked += ack.acked_bytes;
         if ack.ecn {
@@ -91,7 +91,7 @@ impl Source<Foreign> for Sender {
         }
         io.pace(ack.subflow, None, Some(s.cwnd as u64));
     }
-    fn on_loss(&mut self, io: &mut Io<Foreign>, loss: &Loss) {
+    fn on_loss(&mut self, io: &mut Io<Foreign<D>>, loss: &Loss) {
         let s = &mut self.0[loss.subflow];
         if loss.segment >= s.recover {
             s.cut(0.5, loss.next_segment);

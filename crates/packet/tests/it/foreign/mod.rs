@@ -11,26 +11,26 @@ use subak_core::backend::{Backend, Injected, PacketSizes};
 use subak_core::scheme::{FlowShares, Info, Params};
 use subak_core::{InputError, Network};
 use subak_schemes::Chosen;
-use subak_schemes::foreign::{Definition, Faults, Foreign, Makes};
+use subak_schemes::foreign::{Definition, Faults, Foreign, Made};
 
 /// A scheme definition whose implementation a function creates.
-struct Made<F>(F);
+struct Mine<F>(F);
 
-impl<F> std::fmt::Debug for Made<F> {
+impl<F> std::fmt::Debug for Mine<F> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Made")
+        out.write_str("Mine")
     }
 }
 
-impl<F: Fn(Faults) -> Arc<dyn Makes> + Send + Sync> Definition for Made<F> {
+impl<F: Fn(Faults) -> Made + Send + Sync> Definition for Mine<F> {
     fn info(&self) -> &Info {
         &Info { name: "mine", about: "a scheme of a test", paper: "none", ..Info::DEFAULT }
     }
     fn identity(&self) -> &str {
         "mine"
     }
-    fn make(&self, _params: &Params) -> Result<Foreign, InputError> {
-        Ok(Foreign((self.0)(Faults::of("mine"))))
+    fn make(&self, _params: &Params) -> Result<Made, InputError> {
+        Ok((self.0)(Faults::of("mine")))
     }
 }
 
@@ -39,8 +39,16 @@ fn start(definition: &dyn Definition, network: &Network, faults: &[Injected], se
     subak_packet::build(Chosen::Foreign(definition), &params, network, sizes, faults, seed).unwrap()
 }
 
-fn assert_equals_ours(scene: &ParallelScene) {
-    let definition = Made(|faults| Arc::new(BoxedDctcp::new(faults)) as Arc<dyn Makes>);
+fn with_numbers(faults: Faults) -> Made {
+    Made::WithNumbers(Foreign(Arc::new(BoxedDctcp::new(faults))))
+}
+
+fn plain(faults: Faults) -> Made {
+    Made::Plain(Foreign(Arc::new(BoxedDctcp::new(faults))))
+}
+
+fn assert_equals_ours(scene: &ParallelScene, made: fn(Faults) -> Made) {
+    let definition = Mine(made);
     let network = &scene.net.network;
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
     let ours = subak_packet::build("dctcp", &params, network, sizes, &scene.faults, scene.seed).unwrap();
@@ -53,7 +61,9 @@ fn assert_equals_ours(scene: &ParallelScene) {
 #[test]
 fn a_boxed_dctcp_equals_ours_event_for_event() {
     for seed in 0..20 {
-        assert_equals_ours(&scene("dctcp", seed, 3, 2, seed % 2 == 0));
+        let scene = scene("dctcp", seed, 3, 2, seed % 2 == 0);
+        assert_equals_ours(&scene, with_numbers);
+        assert_equals_ours(&scene, plain);
     }
 }
 
@@ -61,7 +71,7 @@ fn a_boxed_dctcp_equals_ours_event_for_event() {
 fn its_doubts_are_those_of_ours() {
     let mut network = crate::common::star(3, 10e9, 1000);
     let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
-    let definition = Made(|faults| Arc::new(BoxedDctcp::new(faults)) as Arc<dyn Makes>);
+    let definition = Mine(plain);
     let both = |network: &Network| {
         let theirs =
             subak_packet::doubts(Chosen::Foreign(&definition), &params, network, sizes, FlowShares::default()).unwrap();

@@ -1,11 +1,11 @@
 //! Effects that no backend can execute are errors.
 
-use super::{Made, start};
+use super::{Mine, start};
 use crate::common::{over_star, plan, star};
 use std::sync::Arc;
 use subak_core::scheme::{Class, FlowInfo, Hop, Io, Packet, Port, Source, To};
 use subak_core::{LinkId, SubflowId};
-use subak_schemes::foreign::{Facts, Faults, Foreign, Makes, Numbers};
+use subak_schemes::foreign::{Facts, Faults, Foreign, Made, Makes, Numbers};
 
 type Ask = fn(&mut Io<Foreign>);
 
@@ -60,7 +60,9 @@ fn send(io: &mut Io<Foreign>, to: To, subflow: u8, bytes: u32) {
 
 /// Error message of a run with a scheme that requests these effects; `None` without error.
 fn fault(at_source: Ask, at_hop: Option<Ask>) -> Option<String> {
-    let definition = Made(move |faults| Arc::new(Asks { facts: Facts::default(), faults, at_source, at_hop }) as _);
+    let definition = Mine(move |faults| {
+        Made::WithNumbers(Foreign(Arc::new(Asks { facts: Facts::default(), faults, at_source, at_hop })))
+    });
     let mut sim = start(&definition, &star(2, 10e9, 1000), &[], 1);
     sim.add(plan(over_star(0, 1), 5, Some(100_000)));
     sim.run_until(10_000_000);
@@ -103,6 +105,8 @@ fn timers_that_stand_still_end_the_run() {
     let said = fault(|io| io.timer(3, 0), None).unwrap();
     assert!(said.contains("10000 timers came due"), "{said}");
     assert_eq!(fault(|io| io.timer(3, io.now_ns + 1000), None), None);
+    let said = fault(|io| (0..=1_000_000).for_each(|k| io.timer(3, io.now_ns + 1 + k)), None).unwrap();
+    assert!(said.contains("on_start of flow 0 at 5 ns: 1000000 timers are pending"), "{said}");
     assert_eq!(fault(|io| io.timer(3, u64::MAX), None), None);
 }
 
