@@ -220,6 +220,14 @@ def test_a_hook_without_end(body: str, tmp_path: Path) -> None:
     assert "(mine.py, line 1" in said
 
 
+def test_an_endless_flow_without_bounds(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(hooked("io.pace()"))
+    results = run(tmp_path, [{"python": "mine.py:Mine"}, {"name": "reno"}], workload={"kind": "permutation"})
+    assert list(results.failed) == [0]
+    said = str(results.failed[0])
+    assert re.match(r'scheme "mine": pace of flow \d+ at \d+ ns: a GiB is in flight; give a rate or', said), said
+
+
 def test_an_endless_hook_ends_at_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(hooked("open('begun', 'w').close()\n        while True: pass"))
     (tmp_path / "spec.json").write_text(json.dumps(spec([{"python": "mine.py:Mine"}])))

@@ -181,6 +181,39 @@ def test_a_fault_in_c_ends_its_trial_in_words(body: str, says: str, tmp_path: Pa
     assert says in said
 
 
+HOP = """
+static void *hop(void *s, const struct subak_port *p) { (void)s; (void)p; return malloc(8); }
+static void hop_on_start(void *h, struct subak_io *io) { (void)h; BODY; }
+const struct subak_scheme *"""
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("io->pace(io, 0, INFINITY, 1)", "it sets a pace; only a source does"),
+        ("double m[8] = {0}; io->send(io, 0, m, 64, SUBAK_LOW)", "it sends a message; a hop changes the messages that"),
+        ("io->pause(io, 3, 1)", "there is no class 3"),
+    ],
+)
+def test_a_fault_of_a_hop_in_c(body: str, says: str, tmp_path: Path) -> None:
+    text = C.replace("BODY", "io->pace(io, 0, INFINITY, 30000)").replace(
+        "const struct subak_scheme *", HOP.replace("BODY", body), 1
+    )
+    compiled(tmp_path, text.replace(".source = source,", ".source = source, .hop = hop, .hop_on_start = hop_on_start,"))
+    said = str(run(tmp_path, [{"library": "mine.so"}]).failed[0])
+    assert re.match(r'scheme "mine": on_start of link number \d+ at 0 ns: ', said), said
+    assert says in said
+
+
+@pytest.mark.parametrize("pace", ["INFINITY, INFINITY", "INFINITY, 1e300", "1e300, INFINITY", "1e17, 1e12"])
+def test_an_endless_flow_without_bounds_in_c(pace: str, tmp_path: Path) -> None:
+    compiled(tmp_path, C.replace("BODY", f"io->pace(io, 0, {pace})"))
+    results = run(tmp_path, [{"library": "mine.so"}, {"name": "reno"}], workload={"kind": "permutation"})
+    assert list(results.failed) == [0]
+    said = str(results.failed[0])
+    assert re.match(r'scheme "mine": pace of flow \d+ at \d+ ns: a GiB is in flight; give a rate or', said), said
+
+
 def test_timers_in_c_that_stand_still(tmp_path: Path) -> None:
     compiled(tmp_path, C.replace("BODY", "io->timer(io, 1, 0)"))
     assert "10000 timers came due at the same time" in str(run(tmp_path, [{"library": "mine.so"}]).failed[0])
@@ -189,9 +222,7 @@ def test_timers_in_c_that_stand_still(tmp_path: Path) -> None:
 def test_timers_in_c_without_end(tmp_path: Path) -> None:
     compiled(tmp_path, C.replace("BODY", "for (int k = 0; k <= 1000000; k++) io->timer(io, 1, io->now_ns + 1 + k)"))
     said = str(run(tmp_path, [{"library": "mine.so"}]).failed[0])
-    assert re.match(r'scheme "mine": on_start of flow \d+ at \d+ ns: 1000000 timers are pending; set a timer', said), (
-        said
-    )
+    assert re.match(r'scheme "mine": on_start of flow \d+ at \d+ ns: 1000000 timers are pending; set a', said), said
 
 
 def test_each_trial_has_its_own_library(tmp_path: Path) -> None:
@@ -235,10 +266,11 @@ HOSTILE_WHERE: list[dict[str, Any]] = [
             {"kind": "restart", "node": "leaf0", "at": "500us"},
         ],
     },
+    {"workload": {"kind": "permutation"}, "network": {"kind": "star", "hosts": 6}},
 ]
 
 
-@pytest.mark.parametrize("more", HOSTILE_WHERE, ids=["incast", "faults"])
+@pytest.mark.parametrize("more", HOSTILE_WHERE, ids=["incast", "faults", "endless"])
 @pytest.mark.parametrize("queue", ["Fifo", "Priority", "Rank", "Stfq"])
 def test_a_hostile_library_is_refused_in_words_or_carried_out(queue: str, more: dict[str, Any], tmp_path: Path) -> None:
     compiled(tmp_path, (ROOT / "tests/support/hostile.c").read_text(), f'-DQUEUE="{queue}"')

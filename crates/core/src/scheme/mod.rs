@@ -75,6 +75,11 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn fault(&self) -> Option<InputError> {
         None
     }
+    /// A subflow of `flow` has so much in flight at `at_ns` that neither its rate nor its window bounds it. A scheme of
+    /// a user's notes a [fault](Scheme::fault).
+    fn on_flood(&self, flow: FlowId, at_ns: Ns) {
+        let _ = (flow, at_ns);
+    }
     /// A warning for each parameter that does not suit the network.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let _ = around;

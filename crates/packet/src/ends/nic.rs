@@ -90,12 +90,12 @@ impl<S: Scheme> Ends<S> {
             let (_, at) = nic.subs[place];
             let due_ns = match self.next(at, now_ns) {
                 NextSend::Nothing => continue,
-                NextSend::Now(next) if !is_paused => {
+                NextSend::Now(next) | NextSend::Flood(next) if !is_paused => {
                     nic.last = place;
                     found = Some((at, next));
                     break;
                 }
-                NextSend::Now(_) => now_ns,
+                NextSend::Now(_) | NextSend::Flood(_) => now_ns,
                 NextSend::Full(due_ns) | NextSend::At(due_ns) => due_ns,
             };
             if first.is_none_or(|(first_ns, _)| due_ns < first_ns) {

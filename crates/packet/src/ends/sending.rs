@@ -7,6 +7,9 @@ use subak_core::backend::PacketSizes;
 use subak_core::scheme::{Io, LossKind, Packet, Scheme, Source};
 use subak_core::{FlowId, Ns, SubflowId};
 
+/// Bytes in flight from which on a subflow counts as unbounded.
+const FLOOD_BYTES: u64 = 1 << 30;
+
 /// Whether and when a subflow may send its next packet.
 pub(crate) enum NextSend {
     /// No packet may be sent: there is no data, the source allows no rate, or the subflow's last packet is still
@@ -18,6 +21,8 @@ pub(crate) enum NextSend {
     At(Ns),
     /// The packet is to be sent at once.
     Now(Next),
+    /// The same, with more in flight than any network carries.
+    Flood(Next),
 }
 
 /// State of a subflow's RTO and tail loss probe: see [`Ends::silence`].
@@ -49,7 +54,11 @@ impl<S: Scheme> Ends<S> {
         if in_flight > 0 && in_flight + u64::from(next.payload_bytes) > sub.window_bytes {
             return NextSend::Full(due_ns);
         }
-        if due_ns > now_ns { NextSend::At(due_ns) } else { NextSend::Now(next) }
+        match due_ns > now_ns {
+            true => NextSend::At(due_ns),
+            false if in_flight > FLOOD_BYTES => NextSend::Flood(next),
+            false => NextSend::Now(next),
+        }
     }
 
     /// Writes the packet of transmission `next`, which is sent now, to `packet`.

@@ -18,6 +18,8 @@ impl<S: Scheme> Sim<S> {
         loop {
             match self.ends.next(at, self.net.now_ns()) {
                 NextSend::Now(next) => self.put_out(at, next),
+                NextSend::Flood(_) if self.stops_flood(at) => return,
+                NextSend::Flood(next) => self.put_out(at, next),
                 NextSend::At(due_ns) => {
                     if self.ends.await_pace(at, due_ns) {
                         self.await_pace(at, due_ns);
@@ -27,6 +29,13 @@ impl<S: Scheme> Sim<S> {
                 NextSend::Full(_) | NextSend::Nothing => return,
             }
         }
+    }
+
+    /// Reports a flow without bounds to the scheme; returns whether the scheme has failed by that.
+    #[cold]
+    fn stops_flood(&self, at: SubId) -> bool {
+        self.scheme.on_flood(self.ends.sub(at).flow, self.net.now_ns());
+        self.scheme.fault().is_some()
     }
 
     /// Sends packet `next` now.

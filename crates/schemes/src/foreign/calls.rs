@@ -24,8 +24,13 @@ impl<D: Header> Context<'_, D> {
         self.refusal.get_or_insert((what, hint.to_string()));
     }
 
-    /// The subflow `number`; refuses a number that the flow does not have.
-    fn subflow(&mut self, number: u32) -> Option<SubflowId> {
+    /// The subflow `number`; refuses a number that the flow does not have. A hop, which has no subflows, gets the words
+    /// `of_hop`.
+    fn subflow(&mut self, number: u32, of_hop: (&str, &str)) -> Option<SubflowId> {
+        if matches!(self.machine.who, Who::Link(_)) {
+            self.refuse((of_hop.0.to_string(), of_hop.1));
+            return None;
+        }
         asks::subflow(number.into(), self.machine.subflows).map_err(|refusal| self.refuse(refusal)).ok()
     }
 
@@ -46,7 +51,7 @@ fn context<'a, D: Header>(io: *mut CIo) -> Option<&'a mut Context<'a, D>> {
 
 extern "C" fn pace<D: Header>(io: *mut CIo, subflow: u32, rate: f64, window: f64) {
     let Some(context) = context::<D>(io) else { return };
-    let Some(subflow) = context.subflow(subflow) else { return };
+    let Some(subflow) = context.subflow(subflow, ("it sets a pace", "only a source does")) else { return };
     match asks::pace(Some(rate), Some(window)) {
         Ok((rate_bps, window_bytes)) => context.io.pace(subflow, rate_bps, window_bytes),
         Err(refusal) => context.refuse(refusal),
@@ -61,7 +66,8 @@ extern "C" fn timer<D: Header>(io: *mut CIo, number: u32, at_ns: u64) {
 
 extern "C" fn send<D: Header>(io: *mut CIo, subflow: u32, numbers: *const f64, bytes: u32, class: u32) {
     let Some(context) = context::<D>(io) else { return };
-    let (Some(subflow), Some(class)) = (context.subflow(subflow), context.class(class)) else { return };
+    let of_hop = ("it sends a message", "a hop changes the messages that pass");
+    let (Some(subflow), Some(class)) = (context.subflow(subflow, of_hop), context.class(class)) else { return };
     if numbers.is_null() {
         return context.refuse(("a message has no numbers".into(), "pass SUBAK_NUMBERS numbers"));
     }

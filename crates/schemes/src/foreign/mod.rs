@@ -20,10 +20,10 @@ use guard::{ForeignHop, ForeignSink, ForeignSource, Guarded};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use subak_core::InputError;
 use subak_core::scheme::{
     Around, Doubt, FlowInfo, Hop, Info, Packet, Params, Port, Queue, Rules, Scheme, Sink, Source,
 };
+use subak_core::{FlowId, InputError, Ns};
 
 /// Count of numbers in a packet's header, or in a control message.
 pub const NUMBERS: usize = 8;
@@ -160,6 +160,10 @@ impl<D: Header> Scheme for Foreign<D> {
     }
     fn fault(&self) -> Option<InputError> {
         self.0.faults().get()
+    }
+    fn on_flood(&self, flow: FlowId, at_ns: Ns) {
+        let hook = Hook { name: "pace", who: Who::Flow(flow), at_ns };
+        self.0.faults().note(hook, "a GiB is in flight", "give a rate or a window that bounds the flow");
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let facts = self.0.facts();
