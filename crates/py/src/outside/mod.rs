@@ -10,15 +10,15 @@ use crate::errors::fault_of;
 use machines::PythonScheme;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::InputError;
 use subak_core::keys::ParamValue;
 use subak_core::scheme::{Info, Params};
 use subak_lab::{GivenScheme, Loader, SchemeText};
-use subak_schemes::foreign::{Definition, Foreign, LibraryDefinition, Made};
+use subak_schemes::foreign::{AskedSchemes, Definition, Foreign, LibraryDefinition, Made};
 
 /// Loader of Python schemes.
 pub struct PythonLoader;
@@ -47,7 +47,7 @@ impl Loader for PythonLoader {
                 info: info.map_err(|e| e.in_file(text.file.as_str()))?,
                 identity: format!("Python {version}"),
                 hook_s: text.hook_s,
-                asked: Mutex::default(),
+                asked: AskedSchemes::default(),
             }) as Arc<dyn Definition>)
         })
     }
@@ -84,8 +84,7 @@ struct PythonDefinition {
     info: Info,
     identity: String,
     hook_s: f64,
-    /// Schemes created only to read their properties, by parameters. They are never run, so that they can be reused.
-    asked: Mutex<HashMap<String, Made>>,
+    asked: AskedSchemes,
 }
 
 impl fmt::Debug for PythonDefinition {
@@ -109,13 +108,7 @@ impl Definition for PythonDefinition {
         })
     }
     fn asked(&self, params: &Params) -> Result<Made, InputError> {
-        let key = format!("{params:?}");
-        if let Some(known) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(known.clone());
-        }
-        let made = self.make(params)?;
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key, made.clone());
-        Ok(made)
+        self.asked.get(params, || self.make(params))
     }
     fn is_parallel(&self) -> bool {
         false

@@ -5,12 +5,11 @@
 use super::calls::{LibraryHop, LibrarySource, path_of, port_of};
 use super::loaded::{Created, Loaded};
 use super::table::{CFlow, CParam, CPath, CTable, VERSION};
-use super::{Definition, Facts, Faults, Foreign, Header, Hook, Made, Makes, Marks, QueueKind, Who};
-use std::collections::HashMap;
+use super::{AskedSchemes, Definition, Facts, Faults, Foreign, Header, Hook, Made, Makes, Marks, QueueKind, Who};
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use subak_core::InputError;
 use subak_core::keys::{Low, ValueType};
 use subak_core::scheme::{
@@ -39,8 +38,7 @@ pub struct LibraryDefinition {
     place: Place,
     info: Info,
     identity: String,
-    /// Schemes created only to read their properties, by parameters.
-    asked: Mutex<HashMap<String, Made>>,
+    asked: AskedSchemes,
 }
 
 impl fmt::Debug for LibraryDefinition {
@@ -85,7 +83,7 @@ impl LibraryDefinition {
         };
         facts(table, &[], &info)?;
         let identity = format!("subak_scheme.h {VERSION}{compiler}");
-        Ok(LibraryDefinition { place, info, identity, asked: Mutex::default() })
+        Ok(LibraryDefinition { place, info, identity, asked: AskedSchemes::default() })
     }
 }
 
@@ -201,13 +199,7 @@ impl Definition for LibraryDefinition {
         Ok(if has_numbers { Made::WithNumbers(Foreign(scheme)) } else { Made::Plain(Foreign(scheme)) })
     }
     fn asked(&self, params: &Params) -> Result<Made, InputError> {
-        let key = format!("{params:?}");
-        if let Some(known) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(known.clone());
-        }
-        let made = self.make(params)?;
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key, made.clone());
-        Ok(made)
+        self.asked.get(params, || self.make(params))
     }
     fn is_parallel(&self) -> bool {
         false

@@ -17,9 +17,10 @@ pub use library::{Copied, LibraryDefinition};
 
 use crate::queue::{Fifo, PFabricQueue, Priority, Ranked, Stfq, VirtualLength};
 use guard::{ForeignHop, ForeignSink, ForeignSource, Guarded};
+use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::scheme::{
     Around, Doubt, FlowInfo, Hop, Info, Packet, Params, Port, Queue, Rules, Scheme, Sink, Source,
 };
@@ -81,6 +82,23 @@ impl Header for Numbers {
     #[inline]
     fn of(numbers: Numbers) -> Self {
         numbers
+    }
+}
+
+/// Schemes created only to read their properties, by parameters. They are never run, so that they can be reused.
+#[derive(Default)]
+pub struct AskedSchemes(Mutex<HashMap<String, Made>>);
+
+impl AskedSchemes {
+    /// The scheme with `params`, which `make` creates at the first call.
+    pub fn get(&self, params: &Params, make: impl FnOnce() -> Result<Made, InputError>) -> Result<Made, InputError> {
+        let key = format!("{params:?}");
+        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(known.clone());
+        }
+        let made = make()?;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, made.clone());
+        Ok(made)
     }
 }
 
