@@ -18,7 +18,8 @@ class Dctcp(subak.Scheme):
         "g": (1 / 16, ""),
         "initial_window": (10, "packets"),
     }
-    # Links mark packets if the queue has k packets or more, at 10 Gb/s; k is scaled by the link's capacity.
+    # Links mark packets if the queue has k packets or more, at 10 Gb/s: k is scaled by
+    # the link's capacity.
     queue = subak.Fifo(mark="k")
     recovery = subak.Recovery(rto_min="1ms")
 
