@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from own_schemes import MINE
 
 # Failing trials are the subject of these tests.
@@ -53,6 +54,14 @@ def test_a_new_scheme_in_c_passes_every_check(tmp_path: Path) -> None:
     refused = subak_command("new", "third.c", folder=tmp_path)
     assert (refused.returncode, refused.stderr) == (2, "subak: subak_scheme.h: the file exists; name another one\n")
     assert not (tmp_path / "third.c").exists()
+
+
+def test_a_compiled_scheme_passes_every_check(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    (tmp_path / "mine.py").write_text((ROOT / "examples/schemes/dctcp_compiled.py").read_text())
+    checked = subak_command("check", "mine.py:Dctcp", folder=tmp_path)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert len(checked.stdout.splitlines()) == 12
 
 
 @pytest.mark.parametrize("name", ["flowtune", "numfabric", "s-perc", "ned/paced"])

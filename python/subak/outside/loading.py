@@ -71,7 +71,7 @@ def define(text: Text) -> dict[str, Any]:
     """Declarations of the scheme of ``text`` without parameters. Raises ``InputError``."""
     cls = _class_of(text)
     if hasattr(cls, "_compile"):
-        return {"compiled": cls._compile(text)}
+        return {"compiled": cls._compile(text), "goal": "own", "settles": None}
     for name in ("node", "controller", "lossless"):
         if getattr(cls, name, None) is not None:
             raise InputError(text.file, cls.__name__, f"{name} is not there yet for schemes in Python", "leave it away")
