@@ -205,7 +205,8 @@ fn carry() -> Result<(), String> {
     read.map_err(|e| format!("standard input: {e}"))?;
     let schedule: Schedule = serde_json::from_slice(&text).map_err(|e| format!("the schedule: {e}"))?;
     drop(text);
-    let recording = traffic::carry(&schedule, &mut |share| eprintln!("{{\"share\": {share:.4}}}"))?;
+    let mut begun = |begun_ns| eprintln!("{{\"share\": 0, \"begun_ns\": {begun_ns}}}");
+    let recording = traffic::carry(&schedule, &mut begun, &mut |share| eprintln!("{{\"share\": {share:.4}}}"))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer(&mut out, &recording).map_err(|e| format!("standard output: {e}"))?;
     out.flush().map_err(|e| format!("standard output: {e}"))

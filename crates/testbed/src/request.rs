@@ -26,6 +26,9 @@ pub struct TestbedRequest {
     /// Fraction of control packets that each link loses.
     #[serde(default)]
     pub control_loss: f64,
+    /// Whether links have their delays. Without, only hops take time.
+    #[serde(default)]
+    pub delays: bool,
     /// Changes of links, in time order.
     #[serde(default)]
     pub faults: Vec<TimedChange>,
