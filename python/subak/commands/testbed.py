@@ -228,6 +228,7 @@ def _make(network: str, scheme: str | None, ecn: str | None, relay: bool) -> ByH
 
 LOSS, REORDERING = 0, 1
 """Numbers of impairments at a link."""
+MOST_DELAY_NS = 60_000_000_000
 
 
 def _change(change: str, values: list[str]) -> dict[str, Any]:
@@ -236,9 +237,12 @@ def _change(change: str, values: list[str]) -> dict[str, Any]:
 
     def time(text: str) -> int:
         try:
-            return nanoseconds(text)
+            ns = nanoseconds(text)
         except InputError as error:
             raise InputError(None, change, error.what, error.hint) from None
+        if ns > MOST_DELAY_NS:
+            raise InputError(None, change, f'"{text}" is too long', "give 60s at most")
+        return ns
 
     def probability(text: str) -> float:
         try:

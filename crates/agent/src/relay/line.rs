@@ -144,7 +144,7 @@ impl DelayLine {
                     self.impairments.push(new);
                 }
                 let lost = self.impairments.iter().filter(|i| i.fate == PacketFate::Lost && i.data);
-                self.counts.loss = 1.0 - lost.map(|i| 1.0 - i.probability).product::<f64>();
+                self.counts.loss = lost.fold(0.0, |loss, i| loss + i.probability - loss * i.probability);
             }
         }
     }
