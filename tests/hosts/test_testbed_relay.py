@@ -20,6 +20,7 @@ import subak
 from subak.testbed.by_hand import ByHand, made
 from subak.testbed.layout import Link, Plan, everywhere, longest_rtt_ns
 from subak.testbed.namespaces import enter_namespace
+from subak.testbed.testbed import agent
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
 COMMAND = Path(sys.executable).with_name("subak")
@@ -262,34 +263,67 @@ def test_packets_of_a_spec_are_lost_for_a_time(tmp_path: Path) -> None:
     assert again[1] > 0
 
 
-@pytest.mark.parametrize("scheme", ["cubic", "soze"])
-def test_completion_times_agree_with_the_simulators(tmp_path: Path, scheme: str) -> None:
-    params = {
-        "cubic": {"queue": "fifo"},
-        "soze": {"p": "16ms", "k": "2ms", "m": 0.78, "alpha_rate": "20Mbps", "beta_rate": "1.25Mbps", "filter": "2ms"},
-    }[scheme]
-    flows = [
-        {"src": src, "dst": dst, "start": f"{start}ms", "size": size}
-        for src, dst, start, size in (
-            ("h0", "h2", 0, "1MB"),
-            ("h1", "h3", 300, "300KB"),
-            ("h1", "h3", 1000, "2MB"),
-            ("h0", "h2", 1400, "500KB"),
-        )
-    ]
-    spec = _spec(workload={"kind": "steps", "flows": flows}, run={"duration": "2s", "drain": "4s"})
+DELAYS = {"h0": "25us", "h1": "25us", "h2": "4975us", "h3": "20ms"}
+"""Delays of hosts' links: round trips of 0.1, 10, 40 and 50 ms."""
+
+
+def _slowdowns(results: subak.Results) -> list[float]:
+    """Mean slowdowns of flows from 100 KB to 1 MB, and of larger ones."""
+    assert results.complete, results.failed
+    rows = [row for row in results.table("flow").to_pylist() if row["fct_ns"] is not None]
+    sizes = ((10**5, 10**6), (10**6, 10**12))
+    return [mean(row["slowdown"] for row in rows if least <= row["size_bytes"] < most) for least, most in sizes]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "params", "least"),
+    [
+        (
+            "soze",
+            {"p": "16ms", "k": "2ms", "m": 0.78, "alpha_rate": "50Mbps", "beta_rate": "3.125Mbps", "filter": "2ms"}
+            | {"signal": "backlog", "start_weights": 1},
+            0.75,
+        ),
+        # The simulator's slow start loses more packets.
+        ("cubic", {"queue": "fifo"}, 0.5),
+    ],
+)
+def test_slowdowns_agree_with_the_simulators(tmp_path: Path, scheme: str, params: dict[str, Any], least: float) -> None:
+    network = json.loads(Path(_network(DELAYS, tmp_path / "network.json")).read_text())
+    spec = _spec(network=network, workload={"kind": "poisson", "sizes": "web-search", "load": 0.4})
+    spec |= {"run": {"duration": "8s", "drain": "6s"}, "measure": {"fct": True}}
     spec["scheme"] = [{"name": scheme, "params": params}]
-    simulated = [row["fct_ns"] for row in subak.run(spec, tmp_path / "packet").table("flow").to_pylist()]
+    simulated = _slowdowns(subak.run(spec, tmp_path / "packet"))
     seen = []
-    for attempt in range(4):
-        results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
-        assert results.complete, results.failed
-        hosts = [row["fct_ns"] for row in results.table("flow").to_pylist()]
-        seen.append([round(host / other, 3) for host, other in zip(hosts, simulated, strict=True)])
-        if all(0.75 < ratio < 1.25 for ratio in seen[-1]):
-            print(scheme, seen)
+    # On a machine that is busy with other tests some runs are late; one good run of three suffices.
+    for attempt in range(3):
+        hosts = _slowdowns(subak.run(spec, tmp_path / f"{attempt}", backend="testbed"))
+        seen.append([round(host / other, 2) for host, other in zip(hosts, simulated, strict=True)])
+        if all(least < ratio < 1.25 for ratio in seen[-1]):
             return
     pytest.fail(f"hosts over simulator: {seen}")
+
+
+@pytest.mark.parametrize("scheme", ["soze-virtual", "s-perc-star", "flowtune"])
+def test_schemes_share_by_weight_over_relayed_links(tmp_path: Path, scheme: str) -> None:
+    told = json.loads(subprocess.run([agent(), "doctor"], capture_output=True, check=True, timeout=60).stdout)
+    if missing := [need for need in told["needs"] if need["found"] is None]:
+        pytest.skip(f"{missing[0]['name']}: {missing[0]['hint']}")
+    flows = [{"src": "h0", "dst": "h2", "weight": 3}, {"src": "h1", "dst": "h3"}]
+    spec = _spec(workload={"kind": "steps", "flows": flows}, scheme=[{"name": scheme}])
+    if scheme == "flowtune":
+        spec["policy"] = {"kind": "alpha-fair", "alpha": 1}
+    spec |= {"measure": {"rates": "100ms"}, "run": {"duration": "5s"}}
+    seen = []
+    for attempt in range(3):
+        results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
+        assert results.complete, results.failed
+        rows = [row for row in results.table("rate").to_pylist() if row["time_ns"] > 2 * 10**9]
+        heavy, light = (mean(row["rate_bps"] for row in rows if row["flow"] == flow) for flow in (0, 1))
+        seen.append((round(heavy / 1e6, 2), round(light / 1e6, 2)))
+        if 2.5 < heavy / light < 3.5 and heavy + light > 0.85 * 20e6:
+            return
+    pytest.fail(f"Mb/s: {seen}")
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
