@@ -41,6 +41,7 @@ def checks() -> list[Check]:
         Check("chromium", browser, "the test that looks at the report", "apt-get install chromium"),
         _package("pyroute2", "subak testbed, and subak run --backend testbed"),
         *_hosts(),
+        Check("TAP devices", _tap(), "links of a testbed with delay, loss or faults", "modprobe tun"),
         Check("cargo", shutil.which("cargo"), "building Subak from source", "install Rust from https://rustup.rs"),
     ]
 
@@ -65,6 +66,18 @@ def _hosts() -> list[Check]:
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         return [root, Check("subak-agent", None, wanted, f"it does not run: {error}")]
     return [root, *(Check(n["name"], n["found"], n["needed_for"], n["hint"]) for n in needs)]
+
+
+def _tap() -> str | None:
+    """The file by which TAP devices are made, if the relay of a testbed's links can use it."""
+    path = "/dev/net/tun"
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except PermissionError:
+        return path
+    except OSError:
+        return None
+    return path
 
 
 def _package(name: str, needed_for: str) -> Check:

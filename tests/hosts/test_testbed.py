@@ -312,7 +312,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": [{"name": "reno", "params": {"initial_window": 3}}]}, "does not have it", "leave it away"),
     ({"testbed": {"scale": 0}}, "testbed.scale: 0 is out of range", "give a number"),
     ({"testbed": {"speed": 1}}, "speed", "scale"),
-    ({"fault": [{"kind": "loss", "probability": 0.1}]}, "injects no faults", "simulate it"),
+    ({"fault": [{"kind": "restart", "node": "h0", "at": "1s"}]}, "restarts no machines", "simulate it"),
     ({"measure": {"paces": "1ms"}}, "no paces", "measure fct"),
 ]
 

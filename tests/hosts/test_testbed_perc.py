@@ -122,7 +122,6 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": [{"name": "s-perc-star", "params": {"short": "10KB"}}]}, "short flows", "leave it away"),
     ({"scheme": [{"name": "s-perc", "params": {"division_kb": 4000}}]}, "512 KB", "divide exactly"),
     ({"scheme": [{"name": "n-perc"}]}, "does not run on hosts", "s-perc"),
-    ({"fault": [{"kind": "loss", "probability": 0.1}]}, "no faults but one loss of ctl", "simulate it"),
 ]
 
 

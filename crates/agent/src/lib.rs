@@ -9,6 +9,7 @@ pub mod hosts;
 pub mod kernel;
 mod namespace;
 mod netlink;
+pub mod relay;
 pub mod shares;
 mod sys;
 pub mod traffic;

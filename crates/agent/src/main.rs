@@ -22,6 +22,12 @@ enum Command {
     /// Reads the schedule as JSON from standard input. Writes the recording as JSON to standard output, and progress as
     /// JSON lines to standard error. Ends early when the parent process ends.
     Traffic,
+    /// Carry packets between the two ends of a testbed's links, with delay, loss and reordering, until standard input ends.
+    ///
+    /// The links' ends are TAP devices whose files the parent process hands over. Reads the links as one JSON line from standard
+    /// input, and then commands that change links, one a line. Writes the state of the links to standard output, a file whose content
+    /// each answer replaces.
+    Relay,
     /// Run Soze and its queues on the hosts and switches of a testbed, until standard input ends.
     ///
     /// Reads the configuration (hosts, queues and scheme) as one JSON line from standard input. Prints {"ready": true} once everything is in place. The kernel
@@ -169,6 +175,7 @@ const MOST_INPUT: u64 = 1 << 30;
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Traffic => carry(),
+        Command::Relay => subak_agent::relay::carry(),
         Command::Hosts => programs::serve(),
         Command::Soze(host) => programs::soze(&host),
         Command::Flowtune(endpoint) => programs::flowtune(&endpoint),
@@ -198,7 +205,8 @@ fn carry() -> Result<(), String> {
     read.map_err(|e| format!("standard input: {e}"))?;
     let schedule: Schedule = serde_json::from_slice(&text).map_err(|e| format!("the schedule: {e}"))?;
     drop(text);
-    let recording = traffic::carry(&schedule, &mut |share| eprintln!("{{\"share\": {share:.4}}}"))?;
+    let mut begun = |begun_ns| eprintln!("{{\"share\": 0, \"begun_ns\": {begun_ns}}}");
+    let recording = traffic::carry(&schedule, &mut begun, &mut |share| eprintln!("{{\"share\": {share:.4}}}"))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer(&mut out, &recording).map_err(|e| format!("standard output: {e}"))?;
     out.flush().map_err(|e| format!("standard output: {e}"))

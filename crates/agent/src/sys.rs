@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// Number of retransmitted segments of a TCP socket.
 pub(crate) fn retransmissions(socket: impl AsFd) -> u64 {
@@ -118,3 +118,20 @@ pub(crate) fn held(socket: impl AsFd) -> (u64, u64) {
 }
 
 const SIOCOUTQNSD: libc::c_ulong = 0x894b;
+
+/// A file that the parent process opened for this one, as a file of its own.
+pub(crate) fn inherited(number: i32) -> Result<OwnedFd, String> {
+    // SAFETY: the call fails if no file has the number.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    if copy < 0 {
+        return Err(format!("no open file has the number {number}"));
+    }
+    // SAFETY: the kernel returned the descriptor, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}
+
+/// Lets timers of this thread wake it without slack.
+pub(crate) fn wake_in_time() {
+    // SAFETY: the arguments are integers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}

@@ -7,11 +7,16 @@
 
 mod control;
 mod recording;
+mod relay;
 mod request;
 mod schedule;
 
 pub use control::{Control, SourcePath};
 pub use recording::{Carried, LinkCounts, LinkSample, Recording};
+pub use relay::{
+    MOST_DELAY_NS, MOST_RELAYED, PacketFate, PacketImpairment, RelayAnswer, RelayChange, RelayCommand, RelayOrder,
+    RelayedCounts, RelayedLink, TimedChange,
+};
 pub use request::{RequestFlow, RequestLink, RequestNode, TestbedRequest, WeightChange};
 pub use schedule::{Host, MOST_FLOWS, MOST_HOSTS, Schedule, ScheduledFlow, VethPort};
 

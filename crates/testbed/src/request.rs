@@ -1,5 +1,6 @@
 //! A request to the testbed: a network, its flows and the scheme.
 
+use crate::TimedChange;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -25,6 +26,12 @@ pub struct TestbedRequest {
     /// Fraction of control packets that each link loses.
     #[serde(default)]
     pub control_loss: f64,
+    /// Whether links have their delays. Without, only hops take time.
+    #[serde(default)]
+    pub delays: bool,
+    /// Changes of links, in time order.
+    #[serde(default)]
+    pub faults: Vec<TimedChange>,
     /// Seed of all random choices.
     #[serde(default)]
     pub seed: u64,
@@ -68,7 +75,7 @@ pub struct RequestLink {
     pub rate_bps: f64,
     /// Size of the link's queue, bytes.
     pub buffer_bytes: u64,
-    /// Propagation delay, ns. Hosts cannot add delays: the value is only compared with the measured one.
+    /// Propagation delay, ns.
     pub delay_ns: u64,
 }
 

@@ -34,6 +34,7 @@ Scheme = Annotated[
 ]
 Ecn = Annotated[str | None, typer.Option(metavar="BYTES", help="Queue length above which queues set ECN marks.")]
 Weight = Annotated[float | None, typer.Option(help="Weight of the command's connections, under --scheme.")]
+Relay = Annotated[bool, typer.Option("--relay", help="Relay every link, so that `subak testbed link` can change each.")]
 Network = Annotated[str, typer.Argument(metavar="NETWORK", help="Network: a spec, a case, node-link JSON or GraphML.")]
 
 
@@ -48,6 +49,7 @@ def up(
     name: Annotated[str | None, typer.Option(help="Name of the testbed (default: the file's name).")] = None,
     scheme: Scheme = None,
     ecn: Ecn = None,
+    relay: Relay = False,
     json: Json = False,
 ) -> None:
     """Create the network, which stays until `subak testbed down`."""
@@ -59,7 +61,7 @@ def up(
     if any(standing.name == name and standing.alive for standing in everything()):
         what = f'a testbed called "{name}" is up already'
         raise InputError(None, "--name", what, f"remove it: subak testbed down --name {name}; or use another name")
-    made = _make(network, scheme, ecn)
+    made = _make(network, scheme, ecn, relay)
     standing = _standing(name, made)
     try:
         standing.save()
@@ -113,11 +115,12 @@ def run(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="Command to run meanwhile.")],
     scheme: Scheme = None,
     ecn: Ecn = None,
+    relay: Relay = False,
 ) -> None:
     """Create the network, run one command outside of it, and remove it. `subak testbed exec` works meanwhile."""
     from subak.testbed.groups import groups
 
-    with _make(network, scheme, ecn) as made:
+    with _make(network, scheme, ecn, relay) as made:
         standing = _standing(f"run-{os.getpid()}", made)
         standing.save()
         # Ctrl-C is for the command; this process ends after the command.
@@ -159,7 +162,31 @@ def status(json: Json = False) -> None:
                     if "packets" in link
                     else ""
                 )
+                + (_relay_words(link["relay"]) if "relay" in link else "")
             )
+
+
+@testbed.command(epilog="Example: [bold]subak testbed link 'h0->switch0' loss 1%[/]")
+def link(
+    link: Annotated[str, typer.Argument(metavar="LINK", help="Link of the testbed, as in `subak testbed status`.")],
+    change: Annotated[
+        str,
+        typer.Argument(metavar="CHANGE", help="down, up, delay TIME, loss PROBABILITY or reorder PROBABILITY TIME."),
+    ],
+    values: Annotated[list[str] | None, typer.Argument(metavar="[VALUE]...", help="Values of the change.")] = None,
+    both: Annotated[bool, typer.Option("--both", help="Change the reverse link, too.")] = False,
+    name: Name = None,
+    json: Json = False,
+) -> None:
+    """Change a relayed link: one with a delay, or any link of a testbed made with --relay."""
+    from subak.testbed.standing import one
+
+    _need_root()
+    changed = one(name).change(link, _change(change, values or []), both=both)
+    if json:
+        print(json_module.dumps({"schema": 1, "changed": changed}))
+    else:
+        print(f"changed: {', '.join(changed)}")
 
 
 @testbed.command(epilog="Example: [bold]subak testbed down[/]")
@@ -187,7 +214,7 @@ def clean(json: Json = False) -> None:
         print(f"taken down: {', '.join(names)}" if names else "nothing was left")
 
 
-def _make(network: str, scheme: str | None, ecn: str | None) -> ByHand:
+def _make(network: str, scheme: str | None, ecn: str | None, relay: bool) -> ByHand:
     from subak._subak import bytes_of
     from subak.testbed.by_hand import Sharing, made
 
@@ -196,7 +223,59 @@ def _make(network: str, scheme: str | None, ecn: str | None) -> ByHand:
         ecn_bytes = bytes_of(ecn) if ecn else 0
     except InputError as error:
         raise InputError(None, "--ecn", error.what, error.hint) from None
-    return made(network, Sharing(scheme, ecn_bytes))
+    return made(network, Sharing(scheme, ecn_bytes), relays=relay)
+
+
+LOSS, REORDERING = 0, 1
+"""Numbers of impairments at a link."""
+MOST_DELAY_NS = 60_000_000_000
+
+
+def _change(change: str, values: list[str]) -> dict[str, Any]:
+    """A change of a link in the form of the relay."""
+    from subak._subak import nanoseconds
+
+    def time(text: str) -> int:
+        try:
+            ns = nanoseconds(text)
+        except InputError as error:
+            raise InputError(None, change, error.what, error.hint) from None
+        if ns > MOST_DELAY_NS:
+            raise InputError(None, change, f'"{text}" is too long', "give 60s at most")
+        return ns
+
+    def probability(text: str) -> float:
+        try:
+            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 1:
+            raise InputError(None, change, f'"{text}" is no probability', "give one such as 0.01 or 1%")
+        return value
+
+    match change, values:
+        case (("up" | "down"), []):
+            return {"up": change == "up"}
+        case "delay", [by]:
+            return {"delay-ns": time(by)}
+        case "loss", [share]:
+            kind: dict[str, Any] = {"slot": LOSS, "fate": "lost", "probability": probability(share)}
+        case "reorder", [share, by]:
+            kind = {"slot": REORDERING, "fate": {"late": time(by)}, "probability": probability(share)}
+        case _:
+            what = f'"{" ".join([change, *values])}" is no change of a link'
+            hint = "give down, up, delay TIME, loss PROBABILITY or reorder PROBABILITY TIME"
+            raise InputError(None, "CHANGE", what, hint)
+    return {"impair": {**kind, "data": True, "ack": True, "ctl": True}}
+
+
+def _relay_words(state: dict[str, Any]) -> str:
+    """State of a relayed link in words."""
+    counts = ("lost", "late", "doubled", "cut", "overflow")
+    words = [f"{state[f'{count}_packets']} {count}" for count in counts if state[f"{count}_packets"]]
+    loss = [f"loss {state['loss']:g}"] if state["loss"] else []
+    up = "up" if state["up"] else "down"
+    return "; " + ", ".join(["relayed", up, f"delay {state['delay_ns'] / 1e6:g} ms", *loss, *words])
 
 
 def _weighted(standing: Standing, host: str, command: list[str], weight: float) -> int:
@@ -240,10 +319,17 @@ def _standing(name: str, made: ByHand) -> Standing:
         for number, (label, host, file) in enumerate(zip(made.plan.names, made.plan.hosts, made.files, strict=True))
     ]
     links = [
-        {"id": link.id, "from": link.source, "device": made.devices[number], "rate_bps": link.rate_bps}
+        {
+            "id": link.id,
+            "from": link.source,
+            "to": link.target,
+            "device": made.devices[number],
+            "rate_bps": link.rate_bps,
+        }
         for number, link in enumerate(made.plan.links)
     ]
-    return Standing(name, made.pid, started(made.pid), nodes, links, made.programs)
+    relay = {"pid": made.relay, "links": list(made.plan.relayed)} if made.relay else None
+    return Standing(name, made.pid, started(made.pid), nodes, links, made.programs, relay)
 
 
 def _told(standing: Standing) -> dict[str, Any]:
@@ -253,10 +339,15 @@ def _told(standing: Standing) -> dict[str, Any]:
 def _links(standing: Standing) -> list[dict[str, Any]]:
     from subak.testbed.namespaces import counts
 
-    of_programs = _counted(standing)
+    of_programs, relayed = _counted(standing), standing.relayed()
     return [
-        {**link, **counts(standing.namespace(standing.nodes[link["from"]]["name"]), link["device"]), **own}
-        for link, own in zip(standing.links, of_programs, strict=True)
+        {
+            **link,
+            **counts(standing.namespace(standing.nodes[link["from"]]["name"]), link["device"]),
+            **own,
+            **({"relay": relayed[number]} if number in relayed else {}),
+        }
+        for number, (link, own) in enumerate(zip(standing.links, of_programs, strict=True))
     ]
 
 

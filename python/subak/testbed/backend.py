@@ -49,7 +49,7 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
             if granted:
                 configured = flowtune.configuration(asked["params"], asked["scale"])
                 daemons.enter_context(flowtune.Flowtune(testbed, layout, configured, congestion))
-            recording = testbed.carry(schedule, goes_on)
+            recording = testbed.carry(schedule, goes_on, asked["faults"])
     if recording["latest_ns"] > LATE_NS:
         late = f"something was done {recording['latest_ns'] / 1e6:.1f} ms late"
         print(
@@ -75,7 +75,8 @@ def _plan(asked: dict[str, Any], *, telling: bool, priority: bool) -> Plan:
         Link(link["id"], link["from"], link["to"], link["rate_bps"], link["buffer_bytes"], link["delay_ns"])
         for link in asked["links"]
     ]
-    return Plan(names, hosts, tuple(links), asked["mtu_bytes"], telling, priority=priority)
+    plan = Plan(names, hosts, tuple(links), asked["mtu_bytes"], telling, priority=priority, delays=asked["delays"])
+    return plan.with_relays((fault["link"] for fault in asked["faults"]), asked["seed"])
 
 
 def _schedule(

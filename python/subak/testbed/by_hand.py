@@ -13,7 +13,7 @@ from subak import inputs
 from subak._subak import Network, nanoseconds
 from subak.errors import InputError
 from subak.testbed import flowtune, granting
-from subak.testbed.layout import Link, Plan, address, everywhere, unreached
+from subak.testbed.layout import Link, Plan, address, everywhere, longest_rtt_ns, unreached
 from subak.testbed.schemes import on_hosts
 from subak.testbed.testbed import Testbed
 
@@ -42,21 +42,22 @@ class Sharing:
         return self.scheme is not None or self.ecn_bytes > 0
 
 
-def made(network: str, sharing: Sharing | None = None) -> ByHand:
-    """The testbed of a network file, a spec or a case."""
+def made(network: str, sharing: Sharing | None = None, *, relays: bool = False) -> ByHand:
+    """The testbed of a network file, a spec or a case. With ``relays`` each link can be changed later."""
     sharing = sharing or Sharing()
     document, own, scale = _document(network)
     scheme, params = _scheme(network, sharing, own)
     granted = scheme == flowtune.SCHEME
     telling = sharing.ecn_bytes > 0 or (scheme is not None and not granted)
     plan = replace(_plan(network, document, scale), telling=telling, marking=sharing.ecn_bytes > 0)
-    order = _order(None if granted else scheme, params, own, scale) if telling else None
+    plan = plan.with_relays(range(len(plan.links)) if relays else ())
     configured = flowtune.configuration(params, scale) if granted else None
     layout = everywhere(plan)
     for first, second in unreached(layout):
         names = plan.names
         what = f"{names[first]} does not reach {names[second]}"
         raise InputError(network, "network", what, "connect them, by links both ways")
+    order = _order(None if granted else scheme, params, own, scale, longest_rtt_ns(layout)) if telling else None
     up = ByHand(plan, layout)
     try:
         if order:
@@ -85,13 +86,15 @@ def _scheme(network: str, sharing: Sharing, spec: dict[str, Any]) -> tuple[str |
     return scheme, own[0].get("params", {}) if own else {}
 
 
-def _order(scheme: str | None, params: dict[str, Any], spec: dict[str, Any], scale: float) -> dict[str, Any]:
+def _order(
+    scheme: str | None, params: dict[str, Any], spec: dict[str, Any], scale: float, links_rtt_ns: int
+) -> dict[str, Any]:
     """Configuration of the programs of hosts and queues."""
     if scheme is None:
         return {"schema": 1}
     section = spec.get("testbed", {})
     rtt_ns = nanoseconds(str(section.get("rtt", "1ms"))) if isinstance(section, dict) else 1_000_000
-    told = {"scheme": scheme, "params": params, "scale": scale, "rtt_ns": rtt_ns}
+    told = {"scheme": scheme, "params": params, "scale": scale, "rtt_ns": rtt_ns + links_rtt_ns}
     return {"schema": 1, **told, "name": f"soze{os.getpid():x}", "all": True}
 
 
@@ -109,10 +112,13 @@ def _plan(network: str, document: dict[str, Any], scale: float) -> Plan:
             what = f'link "{row["id"]}" does not say where it leads'
             raise InputError(network, "network.links", what, "give every link from and to")
         rate_bps, buffer_bytes = row["capacity_bps"] * scale, row["buffer_bytes"] or BUFFER_BYTES
-        links.append(Link(row["id"], number[row["from"]], number[row["to"]], rate_bps, buffer_bytes))
+        delay_ns = round(row["delay_ns"] / scale)
+        links.append(Link(row["id"], number[row["from"]], number[row["to"]], rate_bps, buffer_bytes, delay_ns))
     if len(hosts) < 2:
         raise InputError(network, "network", f"it has {len(hosts)} hosts", "a testbed needs two at least")
-    return Plan(tuple(read.nodes), tuple(name in hosts for name in read.nodes), tuple(links))
+    # A generator's default delay is less than a hop takes.
+    delays = "kind" not in document or any("delay" in key for key in document)
+    return Plan(tuple(read.nodes), tuple(name in hosts for name in read.nodes), tuple(links), delays=delays)
 
 
 def _document(network: str) -> tuple[dict[str, Any], dict[str, Any], float]:

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from subak.errors import InputError
+from subak.testbed import relay
 from subak.testbed.layout import Layout, Link, Plan
 from subak.testbed.namespaces import Namespaces
 
@@ -20,7 +21,7 @@ STAY = "stay\n"
 
 
 def order(plan: Plan, layout: Layout) -> dict[str, Any]:
-    """The JSON line that the process reads: nodes, links, addresses and routes."""
+    """The JSON line that the process reads: nodes, links, addresses, routes and relays."""
     return {
         "names": plan.names,
         "hosts": plan.hosts,
@@ -29,6 +30,9 @@ def order(plan: Plan, layout: Layout) -> dict[str, Any]:
         "telling": plan.telling,
         "marking": plan.marking,
         "priority": plan.priority,
+        "delays": plan.delays,
+        "relayed": plan.relayed,
+        "seed": plan.seed,
         "trees": [[node, [list(tree.items()) for tree in trees]] for node, trees in layout.trees.items()],
     }
 
@@ -37,7 +41,8 @@ def read(told: dict[str, Any]) -> tuple[Plan, dict[int, list[dict[int, int]]]]:
     """The plan, and the trees of routes, of a line that ``order`` made."""
     links = tuple(Link(**link) for link in told["links"])
     how = (told["mtu_bytes"], told["telling"], told["marking"], told["priority"])
-    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, *how)
+    relays = (told["delays"], tuple(told["relayed"]), told["seed"])
+    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, *how, *relays)
     return plan, {node: [dict(tree) for tree in held] for node, held in told["trees"]}
 
 
@@ -45,17 +50,30 @@ def main() -> None:
     """Creates the namespaces that the first line requests, and keeps them."""
     # Ctrl-C is for the parent; the holder ends with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    plan, trees = read(json.loads(sys.stdin.readline()))
+    told = json.loads(sys.stdin.readline())
+    plan, trees = read(told)
+    carrying = 0
     try:
         namespaces = Namespaces(plan)
         namespaces.lay(Layout(plan, trees))
+        if namespaces.relayed:
+            running = relay.start(told["agent"], namespaces.relayed, plan.seed)
+            carrying = running.pid
+            # Without relay the links are dead, so that the testbed ends with it.
+            signal.signal(signal.SIGCHLD, lambda *_: os._exit(relay.ENDED) if running.poll() is not None else None)
     except InputError as error:
         answer = {"error": {"place": error.place, "what": error.what, "hint": error.hint}}
         print(json.dumps(answer), flush=True)
         sys.exit(2)
     print(
         json.dumps(
-            {"pid": os.getpid(), "files": namespaces.files, "devices": namespaces.devices, "real": namespaces.real}
+            {
+                "pid": os.getpid(),
+                "files": namespaces.files,
+                "devices": namespaces.devices,
+                "real": namespaces.real,
+                "relay": carrying,
+            }
         ),
         flush=True,
     )

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 
 MOST_HOSTS = 4096
+LEAST_DELAY_NS = 20_000
+"""Shortest delay that a relay adds, ns: a hop takes as long without."""
 MOST_ADDRESSES = 4094
 """Largest number of addresses of a host: twelve bits of 10.0.0.0/8, without the first and the last."""
 
@@ -43,6 +45,12 @@ class Plan:
     """Whether hosts request ECN marks."""
     priority: bool = False
     """Whether queues prioritize packets that kernel programs give a high priority."""
+    delays: bool = False
+    """Whether links have their delays."""
+    relayed: tuple[int, ...] = ()
+    """Links whose packets the relay carries. Their reverse links are relayed, too."""
+    seed: int = 0
+    """Seed of the relay's random choices."""
 
     def pairs(self) -> list[tuple[int, int | None]]:
         """Pairs of a link and its reverse link, each pair once; parallel links in their order."""
@@ -56,6 +64,20 @@ class Plan:
                 paired[number] = None
                 waiting.setdefault((link.source, link.target), deque()).append(number)
         return list(paired.items())
+
+    def with_relays(self, wanted: Iterable[int], seed: int = 0) -> Plan:
+        """The plan with relays for links with a delay, for these links, and for the reverse links of all."""
+        twins, chosen = self.twins(), {*self.delayed(), *wanted}
+        chosen |= {twins[link] for link in chosen if link in twins}
+        return replace(self, relayed=tuple(sorted(chosen)), seed=seed)
+
+    def delayed(self) -> list[int]:
+        """Links whose delay is long enough for a relay."""
+        return [number for number, link in enumerate(self.links) if self.delay_ns(link)]
+
+    def delay_ns(self, link: Link) -> int:
+        """The delay that the relay adds to a link; 0 if the link needs none."""
+        return link.delay_ns if self.delays and link.delay_ns >= LEAST_DELAY_NS else 0
 
     def twins(self) -> dict[int, int]:
         """The reverse link of each link that has one."""
@@ -133,3 +155,18 @@ def unreached(layout: Layout) -> Iterable[tuple[int, int]]:
     for target in hosts:
         tree = layout.trees[target][0]
         yield from ((node, target) for node in hosts if node != target and node not in tree)
+
+
+def longest_rtt_ns(layout: Layout) -> int:
+    """Largest sum of delays from a host to another and back, ns."""
+    plan, longest = layout.plan, 0
+    there: dict[tuple[int, int], int] = {}
+    for target, trees in layout.trees.items():
+        for node in trees[0]:
+            at, delay_ns = node, 0
+            while at != target:
+                link = plan.links[trees[0][at]]
+                at, delay_ns = link.target, delay_ns + plan.delay_ns(link)
+            there[node, target] = delay_ns
+            longest = max(longest, delay_ns + there.get((target, node), 0))
+    return longest

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
+from subak.testbed import relay
 from subak.testbed.layout import Layout, Link, Plan
 
 CLONE_NEWNET = 0x40000000
@@ -122,6 +123,8 @@ class Namespaces:
         """For each link the number of the device with its queue, in the source's namespace."""
         self.real: dict[int, int] = {}
         """The device on which packets leave: that of the queue, unless queues are pairs of devices."""
+        self.relayed: list[dict[str, Any]] = []
+        """The relayed links, with the files of their devices, in the order of ``plan.relayed``."""
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             for _ in plan.names:
@@ -141,7 +144,10 @@ class Namespaces:
             os.close(home)
 
     def _connect(self) -> None:
-        """Creates a veth for each pair of links, with a queue at each sending end and the other end as neighbour."""
+        """Creates two devices for each pair of links, with a queue at each sending end and the other end as neighbour.
+
+        The devices are a veth, or two TAP devices between which the relay carries packets.
+        """
         # The kernel's MTU excludes the Ethernet header.
         mtu = self.plan.mtu_bytes - 14
         for there, back in self.plan.pairs():
@@ -150,7 +156,9 @@ class Namespaces:
             here, far = f"l{there}", f"r{there}"
             common = {"mtu": mtu, "gso_max_segs": 1}
             peer = {"ifname": far, "net_ns_fd": self.files[link.target], **common}
-            if self.plan.priority:
+            if there in self.plan.relayed:
+                self._taps(there, back)
+            elif self.plan.priority:
                 self._numbered(
                     link,
                     (here, real_device(there)),
@@ -166,6 +174,22 @@ class Namespaces:
             self._queue(there, ends[0])
             if back is not None:
                 self._queue(back, ends[1])
+        # The order of the plan, which numbers the relay's links.
+        self.relayed.sort(key=lambda link: link.pop("number"))
+
+    def _taps(self, there: int, back: int | None) -> None:
+        """Creates the TAP devices of a pair of links."""
+        link, files = self.plan.links[there], []
+        numbers = (there, len(self.plan.links) + there if back is None else back)
+        for node, name, number in zip((link.source, link.target), (f"l{there}", f"r{there}"), numbers, strict=True):
+            enter_namespace(self.files[node])
+            # Numbers of devices matter to programs at links only.
+            files.append(relay.tap(name, real_device(number) if self.plan.priority else 0))
+        for number, ends in ((there, files), (back, files[::-1])):
+            if number is not None:
+                of = self.plan.links[number]
+                told = {"from": ends[0], "to": ends[1], "rate_bps": of.rate_bps, "delay_ns": self.plan.delay_ns(of)}
+                self.relayed.append({"number": number, **told})
 
     def _numbered(self, link: Link, first: tuple[str, int], second: tuple[str, int]) -> None:
         """Creates a veth between two nodes, whose devices have numbers that are unique in the testbed."""

@@ -13,10 +13,13 @@ from subak.errors import InputError
 LOOK_S = 0.05
 
 
-def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
+def run(
+    command: list[str], text: str, goes_on: Callable[[float], bool], begun: Callable[[int], None] | None = None
+) -> str:
     """Runs ``command`` with ``text`` as input; returns its output.
 
     The command is killed on an exception, or if ``goes_on`` returns false. ``goes_on`` gets the fraction done.
+    ``begun`` gets the time at which the command begins its work, ns of the monotonic clock.
     """
     # Ctrl-C reaches only this process, which then ends the program.
     program = subprocess.Popen(
@@ -30,7 +33,7 @@ def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
     assert program.stdin
     assert program.stdout
     assert program.stderr
-    errors = Errors(program.stderr)
+    errors = Errors(program.stderr, begun)
     answer: list[str] = []
     listeners = [
         threading.Thread(target=errors.listen, daemon=True),
@@ -47,6 +50,8 @@ def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
         while program.poll() is None:
             if not goes_on(errors.share):
                 raise KeyboardInterrupt
+            if errors.failed:
+                raise errors.failed
             try:
                 program.wait(LOOK_S)
             except subprocess.TimeoutExpired:
@@ -64,10 +69,13 @@ def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
 
 
 class Errors:
-    """Reader of a program's standard error: the fraction done as JSON, and errors as text."""
+    """Reader of a program's standard error: the fraction done and the begin as JSON, and errors as text."""
 
-    def __init__(self, source: IO[str]) -> None:
+    def __init__(self, source: IO[str], begun: Callable[[int], None] | None = None) -> None:
         self.source = source
+        self.begun = begun
+        self.failed: InputError | None = None
+        """Error of ``begun``."""
         self.share = 0.0
         self.said: list[str] = []
 
@@ -75,6 +83,13 @@ class Errors:
         """Reads standard error until it closes."""
         for line in self.source:
             try:
-                self.share = json.loads(line)["share"]
+                told = json.loads(line)
+                self.share = told["share"]
             except (ValueError, TypeError, KeyError):
                 self.said.append(line.strip())
+                continue
+            if self.begun and "begun_ns" in told:
+                try:
+                    self.begun(told["begun_ns"])
+                except InputError as error:
+                    self.failed = error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
+from subak.testbed import relay
 from subak.testbed.groups import groups, leave_all
 from subak.testbed.layout import address
 
@@ -31,6 +32,8 @@ class Standing:
     links: list[dict[str, Any]]
     programs: dict[str, Any] | None = None
     """Identifiers of the kernel programs' maps, if there are any."""
+    relay: dict[str, Any] | None = None
+    """The relay's process id (``pid``) and its ``links`` by their numbers, if any link is relayed."""
 
     @property
     def path(self) -> Path:
@@ -64,6 +67,28 @@ class Standing:
         """Path of a node's network namespace."""
         return f"/proc/{self.pid}/fd/{self.node(name)['file']}"
 
+    def change(self, link: str, change: dict[str, Any], *, both: bool = False) -> list[str]:
+        """Changes a relayed link, with ``both`` also its reverse link; returns the names of the changed links."""
+        numbers = [number for number, known in enumerate(self.links) if known["id"] == link]
+        if not numbers:
+            names = ", ".join(known["id"] for known in self.links[:20])
+            raise InputError(None, "LINK", f'the testbed {self.name} has no link "{link}"', f"choose one of: {names}")
+        if both:
+            ends = self.links[numbers[0]]["from"], self.links[numbers[0]]["to"]
+            numbers += [n for n, known in enumerate(self.links) if (known["to"], known["from"]) == ends]
+        places = {number: place for place, number in enumerate((self.relay or {}).get("links", []))}
+        if self.relay is None or not all(number in places for number in numbers):
+            hint = "give it a delay in the network, or make the testbed with: subak testbed up NETWORK --relay"
+            raise InputError(None, "LINK", f'the link "{link}" is not relayed', hint)
+        relay.tell(self.relay["pid"], [{"link": places[number], "change": change} for number in numbers])
+        return [self.links[number]["id"] for number in numbers]
+
+    def relayed(self) -> dict[int, dict[str, Any]]:
+        """State of the relayed links by their numbers."""
+        if self.relay is None:
+            return {}
+        return dict(zip(self.relay["links"], relay.tell(self.relay["pid"])["links"], strict=True))
+
     @property
     def label(self) -> str:
         """Name of the testbed's control groups; it differs from that of an earlier testbed of the same name."""
@@ -93,9 +118,9 @@ class Standing:
             self._end_inside()
             os.kill(self.pid, signal.SIGKILL)
             until = time.monotonic() + PATIENCE_S
-            # The kernel programs' process ends by itself then.
-            programs = (self.programs or {}).get("pid", 0)
-            while (self.alive or _started(programs)) and time.monotonic() < until:
+            # The processes of the kernel programs and of the relay end by themselves then.
+            others = [(told or {}).get("pid", 0) for told in (self.programs, self.relay)]
+            while (self.alive or any(_started(pid) for pid in others)) and time.monotonic() < until:
                 time.sleep(0.01)
         self.path.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from subak.errors import InputError
-from subak.testbed import holder
+from subak.testbed import holder, relay
 from subak.testbed.layout import Layout, Plan
 from subak.testbed.namespaces import enter_device, leave_device
 
@@ -36,7 +36,8 @@ class Testbed:
         )
         assert self._holder.stdin
         assert self._holder.stdout
-        self._holder.stdin.write(json.dumps(holder.order(plan, layout)) + "\n")
+        how = {"agent": agent()} if plan.relayed else {}
+        self._holder.stdin.write(json.dumps(holder.order(plan, layout) | how) + "\n")
         self._holder.stdin.flush()
         answer = self._holder.stdout.readline()
         told: dict[str, Any] = json.loads(answer) if answer else {}
@@ -50,6 +51,8 @@ class Testbed:
         self.files: list[int] = told["files"]
         self.devices: dict[int, int] = {int(link): device for link, device in told["devices"].items()}
         self.real: dict[int, int] = {int(link): device for link, device in told["real"].items()}
+        self.relay: int = told["relay"]
+        """Process id of the relay; 0 if no link needs one."""
         self._server: subprocess.Popen[str] | None = None
         self.programs: dict[str, Any] | None = None
         """Identifiers of the maps of the programs of hosts and queues, if there are any."""
@@ -135,23 +138,42 @@ class Testbed:
             None, "", what.removeprefix("subak-agent: "), "run `subak doctor`, which says what this machine lacks"
         )
 
-    def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
+    def carry(
+        self,
+        schedule: dict[str, Any],
+        goes_on: Callable[[float], bool] | None = None,
+        faults: list[dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
         """Runs the traffic program on ``schedule`` and returns the measured data.
 
-        ``goes_on`` gets the fraction done.
+        ``goes_on`` gets the fraction done. ``faults`` are changes of links at times of the schedule.
         """
         from subak.testbed.program import run
 
         def still(share: float) -> bool:
             for part, process in (("holder", self._holder), ("programs", self._server)):
                 if process and process.poll() is not None:
+                    part = "relay" if process.returncode == relay.ENDED else part
                     what = f"the testbed's {part} ended in the middle of the run, with {process.returncode}"
                     raise InputError(None, "", what, "run the trial again: the same command resumes")
             return goes_on is None or goes_on(share)
 
-        recording: dict[str, Any] = json.loads(run([agent(), "traffic"], json.dumps(schedule), still))
+        def begun(begun_ns: int) -> None:
+            self.change([change | {"at_ns": begun_ns + change["at_ns"]} for change in faults or []])
+
+        told = run([agent(), "traffic"], json.dumps(schedule), still, begun)
+        recording: dict[str, Any] = json.loads(told)
         still(1.0)
+        if self.relay:
+            recording["latest_ns"] = max(recording["latest_ns"], self.change([])["latest_ns"])
         return recording
+
+    def change(self, changes: list[dict[str, Any]]) -> dict[str, Any]:
+        """Changes relayed links, named by their numbers in the plan; returns the state of all relayed links."""
+        if not self.relay:
+            return {"latest_ns": 0, "links": []}
+        places = {link: place for place, link in enumerate(self.plan.relayed)}
+        return relay.tell(self.relay, [change | {"link": places[change["link"]]} for change in changes])
 
 
 def check(plan: Plan) -> None:

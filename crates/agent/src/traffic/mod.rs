@@ -29,9 +29,13 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// Interval between progress reports, ns.
 const TELL_NS: u64 = 500_000_000;
 
-/// Runs `schedule`. `progress` is called with the fraction of the schedule's time that has passed. An error says what
-/// the machine lacks.
-pub fn carry(schedule: &Schedule, progress: &mut dyn FnMut(f64)) -> Result<Recording, String> {
+/// Runs `schedule`. `begun` is called with the start of the schedule's time, ns by the monotonic clock, and `progress` with
+/// the fraction of it that has passed. An error says what the machine lacks.
+pub fn carry(
+    schedule: &Schedule,
+    begun: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(f64),
+) -> Result<Recording, String> {
     schedule.check()?;
     // If the process is killed, its traffic ends.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| format!("the parent cannot be watched: {e}"))?;
@@ -39,6 +43,7 @@ pub fn carry(schedule: &Schedule, progress: &mut dyn FnMut(f64)) -> Result<Recor
     let mut run = TrafficRun::new(schedule)?;
     run.connect_first()?;
     run.start();
+    begun(run.begun_ns);
     while !run.is_over() {
         run.turn(progress)?;
     }

@@ -541,13 +541,14 @@ mod tests {
     #[test]
     fn what_a_backend_leaves_out_is_said() {
         let star = |more: &str| format!("{{kind = \"star\", hosts = 3{more}}}");
-        let delayed = star(", link_delay = \"5ms\"");
+        let delayed = star(", link_delay = \"19us\"");
         let said = texts(&delayed, "{}", "testbed", "reno");
-        assert!(said.len() == 1 && said[0].contains("network (links of a testbed have no delay"), "{said:?}");
-        let links = r#"[{from = "a", to = "b", capacity = "1Gbps", delay = "1ms"}, {from = "b", to = "a", capacity = "1Gbps"}]"#;
+        assert!(said.len() == 1 && said[0].contains("network (delays below 20 us of the hosts' time"), "{said:?}");
+        assert_eq!(texts(&star(", link_delay = \"20us\""), "{}", "testbed", "reno"), [""; 0]);
+        let links = r#"[{from = "a", to = "b", capacity = "1Gbps", delay = "1us"}, {from = "b", to = "a", capacity = "1Gbps"}]"#;
         let edges = format!("{{links = {links}}}");
         assert_eq!(texts(&edges, "{}", "testbed", "reno").len(), 1);
-        assert_eq!(texts(&edges.replace(", delay = \"1ms\"", ""), "{}", "testbed", "reno"), [""; 0]);
+        assert_eq!(texts(&edges.replace(", delay = \"1us\"", ""), "{}", "testbed", "reno"), [""; 0]);
         // The default delay of a generated network is not set in the spec, so that no warning is due.
         assert_eq!(texts(&star(""), "{}", "testbed", "reno"), [""; 0]);
         assert_eq!(texts(&delayed, "{queues = \"10us\", paces = \"10us\", packets = true}", "packet", "reno"), [""; 0]);

@@ -71,7 +71,7 @@ pub struct Features {
     pub nic: bool,
     /// Whether the spec injects packet impairments or restarts of state machines.
     pub losses: bool,
-    /// Whether the spec sets link delays.
+    /// Whether the spec sets link delays that are too short for a testbed.
     pub delays: bool,
     /// Whether the spec sets buffers of links.
     pub buffers: bool,
@@ -520,8 +520,7 @@ impl BackendKind for Hosts {
         true
     }
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
-        const NO_DELAYS: &str =
-            "links of a testbed have no delay of their own: a hop takes 20 to 50 us of the hosts' time";
+        const NO_DELAYS: &str = "delays below 20 us of the hosts' time: a hop takes 20 to 50 us without";
         given([
             ("network", wishes.delays, NO_DELAYS),
             ("network.nic", wishes.nic, "hosts have the kernel's own queues"),

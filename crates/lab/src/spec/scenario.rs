@@ -6,6 +6,7 @@ use crate::spec::choice::SchemeChoice;
 use crate::spec::controller;
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
+use crate::spec::testbed::LEAST_DELAY_NS;
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
 use serde_json::{Map, Value};
@@ -276,8 +277,13 @@ impl Scenario {
             nic: network.nic() != Nic::default(),
             losses: self.faults.iter().any(of_packets),
             buffers: network.links().iter().any(|link| link.buffer_bytes.is_some()),
-            delays: self.delays_given && network.links().iter().any(|link| link.delay_ns > 0),
+            delays: self.delays_given && network.links().iter().any(|link| self.is_too_short(link.delay_ns)),
         }
+    }
+
+    /// Whether a testbed cannot add this delay to a link.
+    fn is_too_short(&self, delay_ns: Ns) -> bool {
+        delay_ns > 0 && (delay_ns as f64) < LEAST_DELAY_NS * self.scale
     }
 
     /// Mean over links of the time in which a full packet crosses the link and its ACK crosses back, s.

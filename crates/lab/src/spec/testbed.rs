@@ -7,8 +7,11 @@ use subak_core::{InputError, Ns};
 pub(crate) const WAITING: &str = "a testbed has no flows that wait for others yet";
 pub(crate) const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
-/// Probability of the loss of control packets at every link for the whole run, the only fault that hosts can
-/// inject; `None` for other faults.
+/// Shortest delay that the hosts add to a link, ns of their time: a hop takes as long without.
+pub(crate) const LEAST_DELAY_NS: f64 = 20_000.0;
+
+/// Probability of the loss of control packets at every link for the whole run, which programs at links can inject;
+/// `None` for other faults.
 pub(crate) fn control_loss(fault: &Injected) -> Option<f64> {
     let Injected::Packets {
         impairment: Impairment::Lost,
@@ -41,10 +44,18 @@ impl Scenario {
             let hint = "leave the workload's own links away, or simulate it";
             return refuse("network", "some links are drawn for the flows alone", hint);
         }
-        let others = self.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
-        if others > 0 || self.faults.len() > 1 || !self.drawn.is_empty() {
-            let what = "a testbed injects no faults but one loss of ctl at every link";
-            return refuse("fault", what, "leave the section away, or simulate it");
+        for (fault, place) in self.faults.iter().zip(&self.fault_places) {
+            let what = match fault {
+                Injected::Packets { .. } | Injected::Down { keeps: false, .. } => continue,
+                Injected::Down { .. } => "a testbed's links lose what waits while they are down",
+                Injected::Capacity { .. } => "a testbed's links keep their capacity",
+                Injected::Restart { .. } => "a testbed restarts no machines",
+            };
+            return refuse(&format!("fault[{place}]"), what, "leave it away, or simulate it");
+        }
+        if let Some((place, _)) = self.drawn.first() {
+            let what = "a testbed draws no links that fail";
+            return refuse(&format!("fault[{place}].share"), what, "name the links, or simulate it");
         }
         if self.topology.spread().is_some() {
             let what = "a testbed spreads no packets: each flow has one path";

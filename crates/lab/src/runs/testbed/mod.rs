@@ -3,6 +3,7 @@
 //! Hosts are slower than the networks of most specs. A rate on the hosts is the spec's rate times `scale`, and a
 //! time is the spec's time divided by `scale`. Bytes are not scaled. Results have the spec's rates and times.
 
+mod faults;
 mod replay;
 
 use crate::runs::task::Trial;
@@ -11,7 +12,7 @@ use crate::spec::workload::Planned;
 use replay::TestbedReplay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
-use subak_core::backend::{Backend, FlowPlan};
+use subak_core::backend::{Backend, FlowPlan, Injected};
 use subak_core::{InputError, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{RequestFlow, RequestLink, RequestNode, SCHEMA, TestbedRequest, WeightChange};
@@ -91,6 +92,12 @@ fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Tes
         asked.map_or(usual_ns, |ns| wall_ns(ns).max(1))
     };
     let looks_ns = scenario.measure.convergence.iter().map(|c| c.every_ns).chain(scenario.measure.rates_ns).min();
+    // A scheme's own programs at links lose control packets, if that is the only fault.
+    let is_alone = |faults: &[Injected]| faults.len() == 1 && control_loss(&faults[0]).is_some();
+    let (at_programs, others) = match scenario.faults.as_slice() {
+        faults if is_alone(faults) => (faults.first(), &[][..]),
+        faults => (None, faults),
+    };
     TestbedRequest {
         schema: SCHEMA,
         scheme: trial.scheme.name.clone(),
@@ -100,7 +107,9 @@ fn request(trial: &Trial, flows: &[Planned], params: &Map<String, Value>) -> Tes
         header_bytes: sizes.header_bytes,
         least_bytes: sizes.ack_bytes,
         rtt_ns: wall_ns(longest_rtt_ns(network, sizes)) + scenario.hosts_rtt_ns,
-        control_loss: scenario.faults.iter().find_map(control_loss).unwrap_or_default(),
+        control_loss: at_programs.and_then(control_loss).unwrap_or_default(),
+        delays: scenario.delays_given,
+        faults: faults::changes(others, network.links().len(), wall_ns),
         seed: trial.seed,
         nodes: network
             .nodes()
