@@ -185,11 +185,11 @@ class Namespaces:
             enter_namespace(self.files[node])
             # Numbers of devices matter to programs at links only.
             files.append(relay.tap(name, real_device(number) if self.plan.priority else 0))
-        for number, ends in ((there, files), (back, files[::-1])):
-            if number is not None:
-                of = self.plan.links[number]
+        for one, ends in ((there, files), (back, files[::-1])):
+            if one is not None:
+                of = self.plan.links[one]
                 told = {"from": ends[0], "to": ends[1], "rate_bps": of.rate_bps, "delay_ns": self.plan.delay_ns(of)}
-                self.relayed.append({"number": number, **told})
+                self.relayed.append({"number": one, **told})
 
     def _numbered(self, link: Link, first: tuple[str, int], second: tuple[str, int]) -> None:
         """Creates a veth between two nodes, whose devices have numbers that are unique in the testbed."""

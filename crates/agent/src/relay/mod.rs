@@ -101,7 +101,9 @@ impl Relay {
     /// Moves the packets that are due, and waits for others; `false` once standard input has ended.
     fn turn(&mut self, input: &impl AsFd) -> Result<bool, String> {
         let now_ns = clock_ns();
-        while let Some(timed) = self.changes.pop_front_if(|first| first.at_ns <= now_ns) {
+        while self.changes.front().is_some_and(|first| first.at_ns <= now_ns)
+            && let Some(timed) = self.changes.pop_front()
+        {
             self.links[timed.link as usize].line.change(timed.change);
         }
         let mut next_ns = self.changes.front().map_or(now_ns + HOUR_NS, |first| first.at_ns);
