@@ -263,6 +263,14 @@ def test_packets_of_a_spec_are_lost_for_a_time(tmp_path: Path) -> None:
     assert again[1] > 0
 
 
+@pytest.mark.parametrize("mtu", [1280, 9000])
+def test_packets_of_other_sizes_are_relayed(tmp_path: Path, mtu: int) -> None:
+    spec = _spec(packets={"mtu": mtu}, run={"duration": "2s", "warmup": "1s"})
+    results = subak.run(spec, tmp_path / "out", backend="testbed")
+    assert results.complete, results.failed
+    assert mean(row["rate_bps"] for row in results.table("rate").to_pylist() if row["time_ns"] > 10**9) > 15e6
+
+
 DELAYS = {"h0": "25us", "h1": "25us", "h2": "4975us", "h3": "20ms"}
 """Delays of hosts' links: round trips of 0.1, 10, 40 and 50 ms."""
 

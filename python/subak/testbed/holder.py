@@ -59,8 +59,14 @@ def main() -> None:
         if namespaces.relayed:
             running = relay.start(told["agent"], namespaces.relayed, plan.seed)
             carrying = running.pid
+
+            def end(*_: object) -> None:
+                if running.poll() is not None:
+                    os._exit(relay.ENDED)
+
             # Without relay the links are dead, so that the testbed ends with it.
-            signal.signal(signal.SIGCHLD, lambda *_: os._exit(relay.ENDED) if running.poll() is not None else None)
+            signal.signal(signal.SIGCHLD, end)
+            end()
     except InputError as error:
         answer = {"error": {"place": error.place, "what": error.what, "hint": error.hint}}
         print(json.dumps(answer), flush=True)
