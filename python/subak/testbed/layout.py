@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 
 MOST_HOSTS = 4096
-LEAST_DELAY_NS = 20_000
-"""Shortest delay that a relay adds, ns: a hop takes as long without."""
+LEAST_DELAY_NS = 100_000
+"""Shortest delay that a relay adds, ns: a hop takes half as long without, and the relay wakes up some 50 us late."""
 MOST_ADDRESSES = 4094
 """Largest number of addresses of a host: twelve bits of 10.0.0.0/8, without the first and the last."""
 

@@ -541,10 +541,10 @@ mod tests {
     #[test]
     fn what_a_backend_leaves_out_is_said() {
         let star = |more: &str| format!("{{kind = \"star\", hosts = 3{more}}}");
-        let delayed = star(", link_delay = \"19us\"");
+        let delayed = star(", link_delay = \"99us\"");
         let said = texts(&delayed, "{}", "testbed", "reno");
-        assert!(said.len() == 1 && said[0].contains("network (delays below 20 us of the hosts' time"), "{said:?}");
-        assert_eq!(texts(&star(", link_delay = \"20us\""), "{}", "testbed", "reno"), [""; 0]);
+        assert!(said.len() == 1 && said[0].contains("network (delays below 100 us of the hosts' time"), "{said:?}");
+        assert_eq!(texts(&star(", link_delay = \"100us\""), "{}", "testbed", "reno"), [""; 0]);
         let links = r#"[{from = "a", to = "b", capacity = "1Gbps", delay = "1us"}, {from = "b", to = "a", capacity = "1Gbps"}]"#;
         let edges = format!("{{links = {links}}}");
         assert_eq!(texts(&edges, "{}", "testbed", "reno").len(), 1);

@@ -520,7 +520,7 @@ impl BackendKind for Hosts {
         true
     }
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
-        const NO_DELAYS: &str = "delays below 20 us of the hosts' time: a hop takes 20 to 50 us without";
+        const NO_DELAYS: &str = "delays below 100 us of the hosts' time: a hop takes 20 to 50 us without";
         given([
             ("network", wishes.delays, NO_DELAYS),
             ("network.nic", wishes.nic, "hosts have the kernel's own queues"),
