@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight")
+KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight", "note")
 """Kinds of rows in a table of results."""
 
 MOST_LISTED = 12
 """Largest number of unread trials that a message lists one by one."""
 
-MEASURED = ("flow", "job", "queue")
+MEASURED = ("flow", "job", "queue", "note")
 """Kinds of rows that have the column ``measured``."""
 
 
@@ -70,8 +70,8 @@ class Results:
         """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all rows, as an Arrow table.
 
         ``measured`` selects the rows that the comparison uses: flows and jobs that started after the warm-up, and
-        samples of queues taken after it. If some trials are incomplete, only the complete ones are read, with a warning
-        (``InputWarning``) that names the others; ``partial=True`` suppresses the warning.
+        samples of queues and notes taken after it. If some trials are incomplete, only the complete ones are read, with
+        a warning (``InputWarning``) that names the others; ``partial=True`` suppresses the warning.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq

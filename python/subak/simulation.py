@@ -165,6 +165,11 @@ class Simulation(_subak.Simulation):
         """A row for each link: its capacity (0 if it is down), its queue, and its counters since time 0."""
         return super().links_table()
 
+    @property
+    def notes(self) -> _subak.Table:
+        """A row for each ``io.note`` of a scheme in Python so far: time, flow or link, subflow, name and value."""
+        return super().notes_table()
+
     def paces(self, flow: int) -> _subak.Table:
         """A row for each subflow of a running flow: its window, its pacing rate and its bytes in flight."""
         return super().paces_table(inputs.flow_number(flow))

@@ -169,6 +169,20 @@ impl PySimulation {
         ])
     }
 
+    /// A row for each note of the scheme so far.
+    fn notes_table(&self) -> PyResult<Table> {
+        let mut simulation = self.see();
+        let notes = simulation.notes().to_vec();
+        Table::new(vec![
+            ("time_ns", Arc::new(notes.iter().map(|n| Some(n.time_ns)).collect::<UInt64Array>()) as ArrayRef),
+            ("flow", Arc::new(notes.iter().map(|n| n.flow.map(|f| f.0)).collect::<UInt32Array>())),
+            ("link", Arc::new(notes.iter().map(|n| n.link.map(|l| simulation.link(l))).collect::<StringArray>())),
+            ("subflow", Arc::new(notes.iter().map(|n| n.subflow.map(|k| u32::from(k.0))).collect::<UInt32Array>())),
+            ("name", Arc::new(notes.iter().map(|n| Some(&*n.name)).collect::<StringArray>())),
+            ("value", Arc::new(notes.iter().map(|n| Some(n.value)).collect::<Float64Array>())),
+        ])
+    }
+
     /// A row for each subflow of a flow.
     fn paces_table(&self, py: Python<'_>, flow: u32) -> PyResult<Table> {
         let paces = self.see().paces(FlowId(flow)).or_input_error(py)?;

@@ -7,7 +7,7 @@ pub use watch::{PaceView, PacketEvent, TraceRecord, Watcher};
 pub use crate::capacities::{Capacities, LinkChange};
 pub use crate::route::Route;
 
-use crate::scheme::Headers;
+use crate::scheme::{Headers, Note};
 use crate::utility::Urgency;
 use crate::{FlowId, InputError, LinkId, NodeId, Ns, Utility};
 use std::sync::Arc;
@@ -374,5 +374,9 @@ pub trait Backend: Send {
     /// Error that stopped the scheme's state machines, if any. Results after it are invalid.
     fn fault(&self) -> Option<InputError> {
         None
+    }
+    /// Notes of the scheme's state machines since the last call, in the order of their times.
+    fn take_notes(&mut self) -> Vec<Note> {
+        Vec::new()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Class, Scheme};
 use crate::{FlowId, LinkId, NodeId, Ns, SubflowId};
+use std::sync::Arc;
 
 /// Destination of a control message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,23 @@ pub enum To {
     /// From a hop or a node to the hop before this link, at the link's other end: see [`Io::came_by`]. The message
     /// overtakes all queued packets and takes its transmission time on the reverse link, like a pause frame.
     Neighbour(LinkId),
+}
+
+/// A value that a hook of a user's scheme recorded: a point of a series of the results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Note {
+    /// Time of the hook.
+    pub time_ns: Ns,
+    /// Flow of the source or sink; `None` at a hop.
+    pub flow: Option<FlowId>,
+    /// Link of the hop; `None` at a source or sink.
+    pub link: Option<LinkId>,
+    /// Subflow, if the hook gave one.
+    pub subflow: Option<SubflowId>,
+    /// Name of the series.
+    pub name: Arc<str>,
+    /// A finite number.
+    pub value: f64,
 }
 
 /// An action that a state machine requests of its backend.

@@ -22,7 +22,7 @@ pub use info::{
     Bound, Doubtful, FlowInfo, Goal, InRounds, Info, OnHosts, Param, Params, PathInfo, Port, Preset, SchemeKind,
     Settles, Utilities,
 };
-pub use io::{Effect, Io, To, UpdateRecord};
+pub use io::{Effect, Io, Note, To, UpdateRecord};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};
 pub use repair::{Ack, Loss, LossKind, Recovery};
@@ -74,6 +74,11 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     /// so.
     fn fault(&self) -> Option<InputError> {
         None
+    }
+    /// Notes of the scheme's state machines since the last call, in the order of their times. Only schemes that users
+    /// write in Python have notes.
+    fn take_notes(&self) -> Vec<Note> {
+        Vec::new()
     }
     /// A subflow of `flow` has so much in flight at `at_ns` that neither its rate nor its window bounds it. A scheme of
     /// a user's notes a [fault](Scheme::fault).

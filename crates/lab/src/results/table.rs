@@ -81,7 +81,7 @@ columns! {
     seed: whole,
     /// offered load: bytes on the wire, headers included, over the capacity of the hosts' links
     load: number,
-    /// kind of row: flow, rate, pace, queue, link, wait, convergence, summary, job, weight
+    /// kind of row: flow, rate, pace, queue, link, wait, convergence, summary, job, weight, note
     kind: text,
     /// time of the sample or of the change of the flows; in rows of kind summary, the end of the run
     time_ns: whole,
@@ -113,7 +113,7 @@ columns! {
     ideal_fct_ns: whole,
     /// fct_ns over ideal_fct_ns
     slowdown: number,
-    /// whether the row counts: the flow started, or the sample of a queue was taken, after the warm-up
+    /// whether the row counts: the flow started, or the sample of a queue or the note was taken, after the warm-up
     measured: flag,
     /// distinct payload bytes that arrived
     received_bytes: whole,
@@ -191,11 +191,15 @@ columns! {
     events: whole,
     /// number of packet-hops: packets that left a queue onto a link
     packet_hops: whole,
+    /// name of a note of a scheme of the user's
+    name: text,
+    /// value of the note
+    value: number,
 }
 
 /// Values of the column `kind`.
 pub const KINDS: &[&str] =
-    &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight"];
+    &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight", "note"];
 
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;

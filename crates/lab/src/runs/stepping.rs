@@ -18,7 +18,7 @@ use subak_core::backend::{Backend, Capacities, FlowView, LinkChange, LinkView, P
 use subak_core::quantity::quoted;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::scheme::Info;
+use subak_core::scheme::{Info, Note};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns, Policy};
 
 /// Wall-clock time between two checks for cancellation. It does not affect results.
@@ -52,6 +52,7 @@ pub struct Stepping {
     /// Ids of the flows that have one.
     ids: HashSet<String>,
     capacities: Capacities,
+    notes: Vec<Note>,
     /// The error that ended the simulation.
     broken: Option<InputError>,
 }
@@ -98,6 +99,7 @@ impl Stepping {
             flows: IdVec::new(),
             ids: HashSet::new(),
             capacities: Capacities::of(network),
+            notes: Vec::new(),
             broken: None,
             scenario,
         };
@@ -381,6 +383,17 @@ impl Stepping {
     pub fn paces(&self, flow: FlowId) -> Result<Vec<PaceView>, InputError> {
         self.check_flow(flow)?;
         Ok(self.backend.paces(flow))
+    }
+
+    /// All notes of the scheme so far, in the order of their times.
+    pub fn notes(&mut self) -> &[Note] {
+        self.notes.extend(self.backend.take_notes());
+        &self.notes
+    }
+
+    /// Id of a link.
+    pub fn link(&self, link: LinkId) -> &str {
+        &self.scenario.topology.network().links()[link].id
     }
 
     /// Name of a node.

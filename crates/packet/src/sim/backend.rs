@@ -4,7 +4,7 @@ use super::Sim;
 use crate::net::circle_of_pauses;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, PaceView, Route, Watcher};
-use subak_core::scheme::Scheme;
+use subak_core::scheme::{Note, Scheme};
 use subak_core::{FlowId, InputError, LinkId, NodeId, Ns, Utility};
 
 impl<S: Scheme> Backend for Sim<S> {
@@ -96,5 +96,8 @@ impl<S: Scheme> Backend for Sim<S> {
     }
     fn fault(&self) -> Option<InputError> {
         self.scheme.fault()
+    }
+    fn take_notes(&mut self) -> Vec<Note> {
+        self.scheme.take_notes()
     }
 }

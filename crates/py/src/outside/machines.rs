@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 use subak_core::scheme::{self, FlowInfo, Hop, Info, Packet, Params, PathInfo, Port, Reply, Sink, Source, Visit};
 use subak_core::{LinkId, Ns, SubflowId, Utility};
-use subak_schemes::foreign::{Facts, Faults, Foreign, Hook, Makes, Numbers, Who};
+use subak_schemes::foreign::{Facts, Faults, Foreign, Hook, Makes, Notes, Numbers, Who};
 
 type CoreIo = scheme::Io<Foreign>;
 
@@ -21,6 +21,7 @@ pub struct PythonScheme {
     scheme: Py<PyAny>,
     facts: Facts,
     faults: Faults,
+    notes: Notes,
     has_hop: bool,
     has_sink: bool,
 }
@@ -35,6 +36,7 @@ impl PythonScheme {
         Ok(PythonScheme {
             facts: facts::facts(&said)?,
             faults: Faults::of(info.name),
+            notes: Notes::default(),
             has_hop: has("hop")?,
             has_sink: has("sink")?,
             scheme: scheme.unbind(),
@@ -61,7 +63,8 @@ impl PythonScheme {
                 let hooks = found.extract::<Vec<Option<Py<PyAny>>>>()?;
                 let timer = if kind == "sink" { 2 } else { 4 };
                 let has_timer = hooks.get(timer).is_some_and(Option::is_some);
-                let io = IoView { now_ns: 0, asks: Vec::new(), who, subflows, has_timer, seed, stream: None };
+                let (asks, notes) = (Vec::new(), self.notes.clone());
+                let io = IoView { now_ns: 0, asks, who, subflows, has_timer, seed, stream: None, notes, noted: None };
                 Ok(Some((hooks, Py::new(py, io)?)))
             });
             made.map_err(|error| self.note(py, Hook { name: kind, who, at_ns: 0 }, &error))
@@ -90,6 +93,9 @@ impl Makes for PythonScheme {
     }
     fn faults(&self) -> &Faults {
         &self.faults
+    }
+    fn notes(&self) -> Option<&Notes> {
+        Some(&self.notes)
     }
     fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign>> {
         let view = |py: Python<'_>| Ok(Py::new(py, FlowInfoView::of(flow))?.into_any());
@@ -146,11 +152,21 @@ impl<const N: usize> Caller<N> {
     ) {
         let Some(hook) = &self.hooks[place] else { return };
         Python::attach(|py| {
-            self.io.borrow_mut(py).now_ns = io.now_ns;
+            self.begin(py, io.now_ns);
             let ended = watched(|| nothing(name, &run(py, hook.bind(py), self.io.clone_ref(py))?));
             self.heed(py, name, io.now_ns, ended);
-            io.effects_mut().append(&mut self.io.borrow_mut(py).asks);
+            let mut own = self.io.borrow_mut(py);
+            own.noted = None;
+            io.effects_mut().append(&mut own.asks);
         });
+    }
+
+    /// Prepares the machine's `Io` for a hook at `now_ns`.
+    #[inline]
+    fn begin(&self, py: Python<'_>, now_ns: Ns) {
+        let mut own = self.io.borrow_mut(py);
+        own.now_ns = now_ns;
+        own.noted = Some(0);
     }
 
     /// Records the exception of a hook, if there is one.
@@ -182,6 +198,7 @@ impl Source<Foreign> for PythonSource {
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Foreign>, remaining_bytes: u64) {
         let Some(hook) = &self.0.hooks[1] else { return };
         Python::attach(|py| {
+            self.0.begin(py, now_ns);
             let ended = watched(|| {
                 let view = Py::new(py, PacketView::of(packet, At::Source))?;
                 let answer = hook.bind(py).call1((now_ns, &view, finite(remaining_bytes)))?;
@@ -189,6 +206,7 @@ impl Source<Foreign> for PythonSource {
                 nothing("stamp", &answer)
             });
             self.0.heed(py, "stamp", now_ns, ended);
+            self.0.io.borrow_mut(py).noted = None;
         });
     }
     fn on_ack(&mut self, io: &mut CoreIo, ack: &scheme::Ack<Numbers>) {

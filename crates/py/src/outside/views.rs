@@ -1,13 +1,17 @@
 //! Python objects that the hooks of a Python scheme receive.
 
 use super::facts::{class, class_name};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::scheme::{Effect, FlowInfo, Packet, PacketKind, PathInfo, Port, To, Visit};
 use subak_core::{Ns, SubflowId};
-use subak_schemes::foreign::{self, Foreign, NUMBERS, Numbers, Who};
+use subak_schemes::foreign::{self, Foreign, NUMBERS, Notes, Numbers, Who};
+
+/// Maximum number of notes of one call of a hook.
+const MOST_NOTES: usize = 10_000;
 
 /// Interface of a state machine to the simulator: the current time, and methods that request effects.
 #[pyclass(module = "subak", name = "Io")]
@@ -21,6 +25,9 @@ pub struct IoView {
     pub has_timer: bool,
     pub seed: u64,
     pub stream: Option<Stream>,
+    pub notes: Notes,
+    /// Number of notes of the hook that runs; `None` if none with a time runs.
+    pub noted: Option<usize>,
 }
 
 fn refused((what, hint): (String, &'static str)) -> PyErr {
@@ -94,10 +101,53 @@ impl IoView {
         Ok(())
     }
 
+    /// Records values, each by its name, as rows of kind ``note`` in the results: ``io.note(alpha=0.5)``.
+    #[pyo3(signature = (*, subflow=None, **values))]
+    fn note(&mut self, subflow: Option<i64>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let Some(noted) = &mut self.noted else {
+            let what = "a note outside of this machine's hooks, or in on_capacity; note it in another hook";
+            return Err(PyValueError::new_err(what));
+        };
+        let Some(values) = values else {
+            return Err(PyTypeError::new_err("a note without a value; name one, as in io.note(alpha=0.5)"));
+        };
+        *noted += values.len();
+        if *noted > MOST_NOTES {
+            return Err(PyValueError::new_err(format!("more than {MOST_NOTES} notes in one hook; note less often")));
+        }
+        let subflow = match (self.who, subflow) {
+            (_, None) => None,
+            (Who::Link(_), Some(_)) => return Err(PyValueError::new_err("a hop has no subflows; leave subflow away")),
+            (_, Some(number)) => Some(foreign::subflow(number, self.subflows).map_err(refused)?),
+        };
+        let named = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let name = self.notes.name(name.cast::<PyString>()?.to_str()?).map_err(refused)?;
+            let value = value_of(&name, &value)?;
+            PyResult::Ok((name, value))
+        };
+        let values = values.iter().map(named).collect::<PyResult<Vec<_>>>()?;
+        self.notes.add(self.who, subflow, self.now_ns, values);
+        Ok(())
+    }
+
     /// A uniform random number in [0, 1), from a stream of this machine that depends on the seed alone.
     fn random(&mut self) -> f64 {
         let seed = self.seed;
         self.stream.get_or_insert_with(|| Stream::new(seed, "outside")).unit()
+    }
+}
+
+/// The value of the note called `name`: a finite number.
+fn value_of(name: &Arc<str>, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match value.extract::<f64>() {
+        Ok(number) => foreign::note(name, number).map_err(refused),
+        Err(e) if e.is_instance_of::<PyTypeError>(value.py()) || e.is_instance_of::<PyOverflowError>(value.py()) => {
+            let given = value
+                .repr()
+                .map_or_else(|_| "an object".to_string(), |text| text.to_string_lossy().chars().take(60).collect());
+            Err(PyTypeError::new_err(format!("the note {name} is {given}; give a finite number")))
+        }
+        Err(e) => Err(e),
     }
 }
 

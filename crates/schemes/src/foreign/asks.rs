@@ -52,6 +52,15 @@ pub fn pace(rate: Option<f64>, window: Option<f64>) -> Result<(Option<f64>, Opti
     Ok((rate, window.map_or(Ok(None), window_bytes)?))
 }
 
+/// The value of the note called `name`; refuses infinite numbers and NaN.
+#[inline]
+pub fn note(name: &str, value: f64) -> Result<f64, Refusal> {
+    if value.is_finite() {
+        return Ok(value);
+    }
+    Err(refused(&format!("note {name}"), value, "give a finite number"))
+}
+
 fn shown(x: f64) -> String {
     if x.is_nan() { "not a number".to_string() } else { x.to_string() }
 }
@@ -69,6 +78,13 @@ mod tests {
         assert_eq!(pace(Some(-1.0), None).unwrap_err().0, "the rate is -1");
         assert_eq!(pace(None, Some(-0.5)).unwrap_err().0, "the window is -0.5");
         assert_eq!(pace(None, Some(f64::NEG_INFINITY)).unwrap_err().0, "the window is -inf");
+    }
+
+    #[test]
+    fn notes_are_finite_numbers() {
+        assert_eq!(note("alpha", -0.5), Ok(-0.5));
+        assert_eq!(note("alpha", f64::NAN).unwrap_err().0, "the note alpha is not a number");
+        assert_eq!(note("alpha", f64::INFINITY).unwrap_err().0, "the note alpha is inf");
     }
 
     #[test]

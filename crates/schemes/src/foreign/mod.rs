@@ -8,12 +8,14 @@ mod facts;
 mod guard;
 mod library;
 mod loaded;
+mod notes;
 mod table;
 
-pub use asks::{pace, rate_bps, subflow, window_bytes};
+pub use asks::{note, pace, rate_bps, subflow, window_bytes};
 pub use facts::{Facts, Marks, QueueKind};
 pub use guard::{Faults, Hook, Who};
 pub use library::{Copied, LibraryDefinition};
+pub use notes::Notes;
 
 use crate::queue::{Fifo, PFabricQueue, Priority, Ranked, Stfq, VirtualLength};
 use guard::{ForeignHop, ForeignSink, ForeignSource, Guarded};
@@ -22,7 +24,7 @@ use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::scheme::{
-    Around, Doubt, FlowInfo, Hop, Info, Packet, Params, Port, Queue, Rules, Scheme, Sink, Source,
+    Around, Doubt, FlowInfo, Hop, Info, Note, Packet, Params, Port, Queue, Rules, Scheme, Sink, Source,
 };
 use subak_core::{FlowId, InputError, Ns};
 
@@ -142,6 +144,10 @@ pub trait Makes<D: Header = Numbers>: Send + Sync {
     fn facts(&self) -> &Facts;
     /// Record of the scheme's first fault.
     fn faults(&self) -> &Faults;
+    /// Values that the scheme's hooks recorded; `None` if they cannot record any.
+    fn notes(&self) -> Option<&Notes> {
+        None
+    }
     /// The sender of `flow`.
     fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign<D>>>;
     /// The scheme's state at a link; `None` if it has none.
@@ -178,6 +184,9 @@ impl<D: Header> Scheme for Foreign<D> {
     }
     fn fault(&self) -> Option<InputError> {
         self.0.faults().get()
+    }
+    fn take_notes(&self) -> Vec<Note> {
+        self.0.notes().map(Notes::take).unwrap_or_default()
     }
     fn on_flood(&self, flow: FlowId, at_ns: Ns) {
         let hook = Hook { name: "pace", who: Who::Flow(flow), at_ns };

@@ -27,6 +27,12 @@ use subak_core::{FlowId, IdVec, InputError, LinkId, Ns};
 /// Number of progress reports, and of checks for cancellation, per run.
 const SLICES: u64 = 200;
 
+/// Number of notes in memory above which the next slice of a run is shorter.
+const MANY_NOTES: usize = 1 << 16;
+
+/// Simulated time of the first slice of a run whose scheme may take notes, ns.
+const FIRST_SLICE_NS: Ns = 10_000;
+
 /// Callback that stores a row of results.
 pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
@@ -89,6 +95,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
         seen_bytes: scenario.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
         passing,
         counted: WindowCounts::default(),
+        noting_ns: scheme.outside.as_ref().map_or(Ns::MAX, |_| FIRST_SLICE_NS),
         watching: trial.watched.map(|watched| {
             let name = format!("trial {}: {}, seed {seed}", trial.number, scheme.label);
             Watching::new(watched, trial.number, name, scenario, &flows)
@@ -101,6 +108,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
         let what = format!("scheme \"{}\" could not find exact rates {} times", scheme.name, run.backend.failures());
         return Err(InputError::new("policy", what, "report this as a defect, with the spec").into());
     }
+    run.write_notes(&mut named)?;
     run.conclude(&mut named)?;
     run.conclude_stranded(&stranded, &mut named)?;
     drop(run);
@@ -125,6 +133,8 @@ struct Run<'a> {
     passing: KnownFlows,
     /// Counters between the end of the warm-up and the end of the duration.
     counted: WindowCounts,
+    /// Simulated time between two looks for notes, ns. It depends on their number, and no other row depends on it.
+    noting_ns: Ns,
     watching: Option<Watching<'a>>,
 }
 
@@ -149,7 +159,7 @@ impl Run<'_> {
             let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
             let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(self.actions.next_ns()).min(end_ns);
             self.tell_until(now_ns);
-            self.run_until(now_ns)?;
+            self.run_noting(now_ns, rows)?;
             for set in self.jobs.take_log() {
                 rows(&self.weight_row(set))?;
             }
@@ -211,6 +221,7 @@ impl Run<'_> {
             let events = self.backend.events_at_most();
             self.backend.run_until_done(until_ns);
             self.check_fault()?;
+            let notes = self.write_notes(rows)?;
             self.forget(rows)?;
             self.show();
             if self.backend.now_ns() < until_ns {
@@ -221,6 +232,7 @@ impl Run<'_> {
             }
             // A long drain with few events uses larger time slices.
             slice_ns = match self.backend.events_at_most() - events {
+                _ if notes > MANY_NOTES => (slice_ns / 2).max(1),
                 0..10_000 => slice_ns.saturating_mul(2),
                 1_000_000.. => (slice_ns / 2).max(1),
                 _ => slice_ns,
@@ -256,6 +268,23 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Runs the simulation up to `until_ns`, in slices whose notes fit in memory, and writes these.
+    fn run_noting(&mut self, until_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
+        loop {
+            let to_ns = until_ns.min(self.backend.now_ns().saturating_add(self.noting_ns));
+            self.run_until(to_ns)?;
+            let notes = self.write_notes(rows)?;
+            if notes > MANY_NOTES {
+                self.noting_ns = (self.noting_ns / 2).max(1);
+            } else if notes < MANY_NOTES / 4 {
+                self.noting_ns = self.noting_ns.saturating_mul(2);
+            }
+            if to_ns == until_ns {
+                return Ok(());
+            }
+        }
     }
 
     /// Runs the simulation up to `until_ns`, and in between starts dependent flows and applies weights of jobs.

@@ -71,6 +71,28 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Writes the notes of the user's scheme since the last call, and returns their number.
+    pub(super) fn write_notes(&mut self, rows: &mut RowSink) -> Result<usize, Error> {
+        let notes = self.backend.take_notes();
+        let scenario = self.trial.scenario;
+        let links = scenario.topology.network().links();
+        for note in &notes {
+            rows(&ResultRow {
+                kind: Some("note"),
+                time_ns: Some(note.time_ns),
+                flow: note.flow.map(u64::from),
+                flow_id: note.flow.and_then(|f| self.flows[f].id.as_deref()),
+                link: note.link.map(|l| links[l].id.as_str()),
+                subflow: note.subflow.map(|k| u64::from(k.0)),
+                measured: Some(note.time_ns >= scenario.warmup_ns),
+                name: Some(&note.name),
+                value: Some(note.value),
+                ..ResultRow::default()
+            })?;
+        }
+        Ok(notes.len())
+    }
+
     pub(super) fn weight_row(&self, set: (Ns, FlowId, f64)) -> ResultRow<'_> {
         let (time_ns, flow, weight) = set;
         let Planned { id, src, dst, .. } = &self.flows[flow];
