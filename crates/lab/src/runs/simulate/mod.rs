@@ -33,6 +33,9 @@ const MANY_NOTES: usize = 1 << 16;
 /// Simulated time of the first slice of a run whose scheme may take notes, ns.
 const FIRST_SLICE_NS: Ns = 10_000;
 
+/// Largest simulated time of such a slice, ns. Runs that would have more than 200,000 of them have longer ones.
+const MOST_SLICE_NS: Ns = 100_000;
+
 /// Callback that stores a row of results.
 pub(crate) type RowSink<'a> = dyn FnMut(&ResultRow) -> Result<(), Error> + 'a;
 
@@ -278,8 +281,10 @@ impl Run<'_> {
             let notes = self.write_notes(rows)?;
             if notes > MANY_NOTES {
                 self.noting_ns = (self.noting_ns / 2).max(1);
-            } else if notes < MANY_NOTES / 4 {
-                self.noting_ns = self.noting_ns.saturating_mul(2);
+            } else if self.trial.scheme.outside.is_some() && notes < MANY_NOTES / 4 {
+                // Slices stay short without notes too: they may begin at any time.
+                let most_ns = (self.trial.scenario.duration_ns / SLICES / 1000).max(MOST_SLICE_NS);
+                self.noting_ns = self.noting_ns.saturating_mul(2).min(most_ns);
             }
             if to_ns == until_ns {
                 return Ok(());
