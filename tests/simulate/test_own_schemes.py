@@ -262,7 +262,10 @@ HELD = [
     ("io.pace(rate=0)", 5),
     ("pass", 5),
     ("io.pace(rate=0) if io.random() < 2 else None", 5),
-    ("io.pace(rate=0)\n        io.timer(0, io.now_ns + 10**12)", None),
+    (
+        "io.pace(rate=0)\n        io.timer(0, io.now_ns + 10**12)\n    def on_timer(self, io, timer):\n        pass",
+        None,
+    ),
     ("io.pace(rate=1)", None),
     ("io.pace(window=0)", None),  # One packet is always allowed.
 ]

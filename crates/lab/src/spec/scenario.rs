@@ -6,7 +6,6 @@ use crate::spec::choice::SchemeChoice;
 use crate::spec::controller;
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
-use crate::spec::testbed::LEAST_DELAY_NS;
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
 use serde_json::{Map, Value};
@@ -21,6 +20,9 @@ use subak_core::quantity::quoted;
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::section::Section;
 use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
+
+/// Shortest delay that the hosts add to a link, ns of their time: a hop takes up to half of it without.
+const LEAST_DELAY_NS: f64 = 100_000.0;
 
 /// The spec at one sweep point.
 #[derive(Debug, Clone)]

@@ -7,9 +7,6 @@ use subak_core::{InputError, Ns};
 pub(crate) const WAITING: &str = "a testbed has no flows that wait for others yet";
 pub(crate) const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
-/// Shortest delay that the hosts add to a link, ns of their time: a hop takes up to half of it without.
-pub(crate) const LEAST_DELAY_NS: f64 = 100_000.0;
-
 /// Probability of the loss of control packets at every link for the whole run, which programs at links can inject;
 /// `None` for other faults.
 pub(crate) fn control_loss(fault: &Injected) -> Option<f64> {
