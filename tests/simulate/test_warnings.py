@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import subak as sb
-from conftest import ROOT, Subak
-
-sys.path.insert(0, str(ROOT / "docs"))
+from conftest import Subak, script
 
 OUTAGE: dict[str, Any] = {
     "name": "an outage for good",
@@ -74,7 +71,7 @@ def test_all_faults_are_told_at_once(subak: Subak, tmp_path: Path) -> None:
 
 def test_the_picture_of_the_readme_is_of_the_demo_as_it_is() -> None:
     """If this fails, the demo has changed: `make demo` draws the README's figure again."""
-    import demo_figure
+    demo_figure = script("demo_figure")
 
     told = json.loads(demo_figure.PICTURE.with_suffix(".json").read_text())
     assert told["spec_sha256"] == demo_figure.digest(demo_figure.SPEC)
