@@ -68,3 +68,38 @@ class Sender(subak.Source):
     def on_start(self, io):
         io.pace(window=self.bytes)
 '''
+
+
+HOP = (
+    MINE
+    + """
+class Hop(subak.Hop):
+    def on_enqueue(self, io, packet, port):
+        BODY
+
+Mine.hop = lambda self, port: Hop()
+"""
+)
+
+
+def written(folder: Path, text: str = MINE, **more: Any) -> subak.Results:
+    (folder / "mine.py").write_text(text)
+    return run(folder, [{"python": "mine.py:Mine"} | more, {"name": "reno"}])
+
+
+def failed(folder: Path, text: str, **more: Any) -> str:
+    """Error of the failed trial; the trial of the built-in scheme is kept."""
+    results = written(folder, text, **more)
+    assert list(results.failed) == [0]
+    assert rows_of(results, "reno").num_rows == 0 or not results.failed.get(1)
+    assert (folder / "out/trials/1.parquet").exists()
+    said = str(results.failed[0])
+    assert "defect" not in said
+    assert "panic" not in said
+    return said
+
+
+def hooked(body: str, hook: str = "on_start(self, io)") -> str:
+    return MINE.replace("    def on_start(self, io):\n        io.pace(window=self.bytes)\n", "") + (
+        f"    def {hook}:\n        {body}\n" + ("" if "on_start" in hook else "    def on_start(self, io): io.pace()\n")
+    )

@@ -1,5 +1,4 @@
-//! The live page of a running allocator or a run under way. `subak-allocator` and `subak run --watch` serve the same files
-//! to browsers.
+//! The live page. `subak-allocator` serves it while it runs, and `subak run --watch` during a run.
 
 /// The page, served at `/`.
 pub const PAGE: &str = include_str!("page.html");
