@@ -1,98 +1,84 @@
-"""PowerTCP (Addanki, Michel and Schmid, NSDI 2022): windows follow the power of the path's links.
-
-A header of eight numbers has room for the records of two links after the sender's own. Subak's own ``powertcp`` has
-eight, and PFC.
-"""
+"""PowerTCP (Addanki, Michel and Schmid, NSDI 2022): windows follow the power of the path's links."""
 
 import subak
 
-TIME, SENT, QUEUE, RATE = range(4)
-
 
 class PowerTcp(subak.Scheme):
-    """PowerTCP in Python, for paths of two switches at most."""
+    """PowerTCP in Python, equal to Subak's own."""
 
     paper = "Addanki, Michel and Schmid, NSDI 2022"
     params = {"gamma": (0.9, ""), "host_flows": (10.0, "")}
     queue = subak.Priority()
+    hop = subak.Telemetry()
+    lossless = subak.Pfc()
     nic = "round-robin"
     path_dependent = True
     header_bytes = 42
     ack_header_bytes = 28
-    recovery = subak.Recovery(rto_min=0)
+    recovery = subak.Recovery(reorder=None, rto_min=0, probe=False, go_back=True)
 
     def source(self, flow):
         return Sender(self, flow)
 
-    def hop(self, port):
-        return Link(port)
-
 
 class Sender(subak.Source):
     def __init__(self, scheme, flow):
-        if flow.hops > 3:
-            raise ValueError(f"flow {flow.flow} crosses {flow.hops - 1} switches, and a header has two records")
-        self.gamma = scheme.gamma
-        self.t_ns = max(flow.rtt_ns, flow.base_rtt_ns)
-        self.window = self.old = self.most = flow.line_rate_bps / 8e9 * self.t_ns
-        self.beta = self.most / scheme.host_flows
-        self.share, self.mss = flow.mss_bytes / flow.mtu_bytes, flow.mss_bytes
-        self.power = 1.0
-        self.update_from = 0
-        self.before = None
+        self.scheme, self.mss = scheme, flow.mss_bytes
+        self.share = flow.mss_bytes / flow.mtu_bytes
+        self.subflows = [Subflow(scheme, flow.rtt_ns, path) for path in flow.paths]
 
     def on_start(self, io):
-        self.pace(io)
-
-    def stamp(self, now_ns, packet, remaining_bytes):
-        for k in range(8):
-            packet[k] = 0
+        for number in range(len(self.subflows)):
+            self.pace(io, number)
 
     def on_ack(self, io, ack):
-        now = [ack.data[k : k + 4] for k in (0, 4) if ack.data[k + RATE] > 0]
-        if self.before is not None:
-            self.measure(now)
-            wanted = self.old / self.power + self.beta
-            self.window = min(self.gamma * wanted + (1 - self.gamma) * self.window, self.most)
+        if self.subflows[ack.subflow].on_ack(self.scheme.gamma, ack):
+            self.pace(io, ack.subflow)
+
+    def on_reroute(self, io, subflow, path):
+        left = self.subflows[subflow]
+        self.subflows[subflow] = Subflow(self.scheme, left.t_ns, path, left.update_from)
+        self.pace(io, subflow)
+
+    def pace(self, io, number):
+        one = self.subflows[number]
+        window = int(one.window * self.share) + self.mss - 1
+        io.pace(rate=one.window * 8e9 / one.t_ns, window=window, subflow=number)
+
+
+class Subflow:
+    def __init__(self, scheme, t_ns, path, update_from=0):
+        self.t_ns = max(t_ns, path.base_rtt_ns)
+        self.window = self.old = self.most = path.line_rate_bps / 8e9 * self.t_ns
+        self.beta = self.most / scheme.host_flows
+        self.power = 1.0
+        self.update_from = update_from
+        self.path, self.before = path.id, ()
+
+    def on_ack(self, gamma, ack):
+        if ack.path_id != self.path:
+            return False
+        comparable = 0 < len(self.before) == len(ack.telemetry)
+        if comparable:
+            self.measure(ack.telemetry)
+            self.window = min(gamma * (self.old / self.power + self.beta) + (1 - gamma) * self.window, self.most)
         if ack.segment >= self.update_from:
             self.update_from, self.old = ack.next_segment, self.window
-        known, self.before = self.before is not None, now
-        if known:
-            self.pace(io)
+        self.before = ack.telemetry
+        return comparable
 
-    def measure(self, now):
+    def measure(self, links):
         power = span_ns = 0.0
-        for one, before in zip(now, self.before, strict=True):
-            passed_ns, sent, rate = one[TIME] - before[TIME], one[SENT] - before[SENT], one[RATE]
-            if passed_ns <= 0:
+        for now, before in zip(links, self.before, strict=True):
+            since = now.since(before)
+            if since is None:
                 continue
-            current = (one[QUEUE] - before[QUEUE]) / passed_ns + sent / passed_ns
-            of_link = current * (one[QUEUE] + rate * self.t_ns) / (rate * rate * self.t_ns)
+            passed_ns, sent = since
+            current = (now.queued_bytes - before.queued_bytes) / passed_ns + sent / passed_ns
+            rate = now.bytes_per_ns
+            of_link = current * (now.queued_bytes + rate * self.t_ns) / (rate * rate * self.t_ns)
             if of_link > power:
                 power, span_ns = of_link, passed_ns
         if span_ns > 0:
             weight = min(span_ns, self.t_ns) / self.t_ns
             self.power = max(self.power + weight * (power - self.power), 1e-6)
-
-    def pace(self, io):
-        window = int(self.window * self.share) + self.mss - 1
-        io.pace(rate=self.window * 8e9 / self.t_ns, window=window)
-
-
-class Link(subak.Hop):
-    """Writes its record into departing data packets: time, bytes sent, bytes queued, rate in bytes per ns."""
-
-    def __init__(self, port):
-        self.sent = 0
-        self.rate = port.capacity_bps / 8e9
-
-    def on_capacity(self, port):
-        self.rate = port.capacity_bps / 8e9
-
-    def on_dequeue(self, io, packet, port):
-        self.sent += packet.bytes
-        if not packet.is_data or packet.hop == 0:
-            return
-        at = 4 * (packet.hop - 1)
-        packet[at + TIME], packet[at + SENT] = io.now_ns, self.sent
-        packet[at + QUEUE], packet[at + RATE] = port.queued_bytes, self.rate

@@ -23,7 +23,24 @@ if TYPE_CHECKING:
     from subak.rounds import Rounds
     from subak.runs import Difference, diff, movie, report, run
     from subak.schemas import schema
-    from subak.scheme import FairCodel, Fifo, Hop, Priority, Rank, Recovery, Scheme, Sink, Source, Stfq
+    from subak.scheme import (
+        Controller,
+        FairCodel,
+        Fifo,
+        Hop,
+        LargestWait,
+        Node,
+        Pfc,
+        Priority,
+        Rank,
+        Recovery,
+        Red,
+        Scheme,
+        Sink,
+        Source,
+        Stfq,
+        Telemetry,
+    )
     from subak.simulation import Simulation
     from subak.sockets import set_weight
     from subak.soze import soze_margin
@@ -33,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Controller",
     "Difference",
     "FairCodel",
     "Fifo",
@@ -40,11 +58,15 @@ __all__ = [
     "Incremental",
     "InputError",
     "InputWarning",
+    "LargestWait",
     "Ned",
     "Network",
+    "Node",
+    "Pfc",
     "Priority",
     "Rank",
     "Recovery",
+    "Red",
     "Results",
     "Rounds",
     "Router",
@@ -59,6 +81,7 @@ __all__ = [
     "Stream",
     "Structure",
     "Table",
+    "Telemetry",
     "Xwi",
     "__version__",
     "allocate",
@@ -103,8 +126,10 @@ _HOMES = {
     "soze_margin": "soze",
     "upgrades": "doubling",
     **dict.fromkeys(
-        ("FairCodel", "Fifo", "Hop", "Priority", "Rank", "Recovery", "Scheme", "Sink", "Source", "Stfq"), "scheme"
+        ("Controller", "FairCodel", "Fifo", "Hop", "LargestWait", "Node", "Pfc", "Priority", "Rank", "Recovery", "Red"),
+        "scheme",
     ),
+    **dict.fromkeys(("Scheme", "Sink", "Source", "Stfq", "Telemetry"), "scheme"),
 }
 
 

@@ -265,7 +265,15 @@ class Io:
     def pace(self, *, rate: float | None = None, window: float | None = None, subflow: int = 0) -> None: ...
     def timer(self, number: int, at_ns: float) -> None: ...
     def send(
-        self, message: Iterable[float] | Message, bytes: int = 64, subflow: int = 0, class_: str = "control"
+        self,
+        message: Iterable[float] | Message,
+        bytes: int = 64,
+        subflow: int = 0,
+        class_: str = "control",
+        *,
+        to: str | None = None,
+        flow: int | None = None,
+        node: int | None = None,
     ) -> None: ...
     def pause(self, class_: str, on: bool) -> None: ...
     def random(self) -> float: ...
@@ -308,8 +316,20 @@ class Ack:
     segment: int
     next_segment: int
     data: tuple[float, ...]
+    path_id: int
+    telemetry: tuple[LinkRecord, ...] | None
     def __len__(self) -> int: ...
     def __getitem__(self, place: int) -> float: ...
+
+class LinkRecord:
+    """Telemetry of a link as a packet left it. Times in ns and bytes sent wrap around at 2^32."""
+
+    at_ns: int
+    sent_bytes: int
+    queued_bytes: int
+    bytes_per_ns: float
+    def since(self, before: LinkRecord) -> tuple[float, float] | None:
+        """Time (ns) and bytes sent since an earlier record of the link, if the two can be compared."""
 
 class Loss:
     """Segments that were marked lost: ``kind`` is ``reordered``, ``timeout`` or ``out-of-order``."""
@@ -328,6 +348,7 @@ class Path:
     min_capacity_bps: float
     base_rtt_ns: int
     links: list[int]
+    id: int
 
 class Flow:
     """A flow as its source and sink see it.
@@ -375,6 +396,39 @@ class Visit:
     subflow: int
     hop: int
     forward: bool
+
+class NodeInfo:
+    """A node as a scheme's state there sees it: links that leave and enter it, by their numbers."""
+
+    node: int
+    is_host: bool
+    out: list[int]
+    into: list[int]
+    seed: int
+
+class ControllerPlace:
+    """Place of a scheme's controller: the host that it is at, and the links that messages take."""
+
+    host: int | None
+    hosts: int
+    into_bps: float
+    out_bps: float
+
+class LinkInfo:
+    """A directed link, as a scheme's controller sees it."""
+
+    id: str
+    from_: int | None
+    to: int | None
+    capacity_bps: float
+    delay_ns: int
+
+class NetworkInfo:
+    """The network, as a scheme's controller sees it. Nodes and links are numbers, in the order of these lists."""
+
+    nodes: list[str]
+    hosts: list[int]
+    links: list[LinkInfo]
 
 class Watched:
     """Progress of the runs of this process, for the live page."""

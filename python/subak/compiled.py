@@ -32,7 +32,7 @@ function = numba.njit
 """Decorator of a function that hooks call."""
 
 HOOKS = ("begin", "on_start", "on_ack", "on_loss", "on_timer", "on_reroute")
-VERSION = 1
+VERSION = 2
 TIMEOUT, REORDERED, OUT_OF_ORDER = 1, 0, 2
 """Values of ``loss.kind``."""
 
@@ -71,17 +71,17 @@ def _struct(*fields: str) -> np.dtype[Any]:
     return np.dtype([(field[2:], kinds[field[0]]) for field in fields], align=True)
 
 
-PATH = _struct("f:line_rate_bps", "f:min_capacity_bps", "i:base_rtt_ns", "u:hops")
+PATH = _struct("f:line_rate_bps", "f:min_capacity_bps", "i:base_rtt_ns", "u:hops", "u:id")
 FLOW = _struct(
     *("f:weight", "i:size_bytes", "f:demand_bps", "i:rtt_ns", "i:seed"),
     *("p:paths", "u:subflows", "u:flow", "u:mss_bytes", "u:mtu_bytes"),
 )
 ACK = _struct(
-    *("n:data", "i:acked_bytes", "i:rtt_ns", "i:in_flight_bytes", "i:remaining_bytes"),
-    *("u:segment", "u:next_segment", "b:subflow", "b:ecn"),
+    *("n:data", "i:acked_bytes", "i:rtt_ns", "i:in_flight_bytes", "i:remaining_bytes", "p:links"),
+    *("u:link_count", "u:path_id", "u:segment", "u:next_segment", "b:subflow", "b:ecn"),
 )
 LOSS = _struct("i:in_flight_bytes", "u:segment", "u:next_segment", "b:subflow", "b:kind")
-IO = _struct("i:now_ns", "p:pace", "p:timer", "p:send", "p:pause", "p:random", "p:fail", "p:context")
+IO = _struct("i:now_ns", "p:pace", "p:timer", "p:send", "p:pause", "p:random", "p:note", "p:fail", "p:context")
 _calloc, _free = ctypes.CDLL(None).calloc, ctypes.CDLL(None).free
 _calloc.argtypes, _calloc.restype = (ctypes.c_size_t, ctypes.c_size_t), ctypes.c_size_t
 
@@ -147,7 +147,8 @@ class _Table(ctypes.Structure):
         *[(name, ctypes.c_uint32) for name in ("version", "param_count")],
         *[(name, ctypes.c_char_p) for name in ("name", "about", "paper")],
         ("params", ctypes.c_void_p),
-        *[(name, ctypes.c_char_p) for name in ("queue", "mark")],
+        *[(name, ctypes.c_char_p) for name in ("queue", "mark", "red_high", "red_most", "links")],
+        ("flags", ctypes.c_uint64),
         *[(name, ctypes.c_uint32) for name in ("header_bytes", "ack_header_bytes")],
         *[(name, ctypes.c_uint64) for name in ("rto_min_ns", "rto_max_ns")],
         *[(name, ctypes.c_void_p) for name in ("create", "destroy", "source", "source_free", "on_start", "stamp")],

@@ -9,25 +9,59 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
-    from subak._subak import Ack, Flow, Io, Loss, Message, Packet, Path, Port, Visit
+    from subak._subak import (
+        Ack,
+        ControllerPlace,
+        Flow,
+        Io,
+        Loss,
+        Message,
+        NetworkInfo,
+        NodeInfo,
+        Packet,
+        Path,
+        Port,
+        Visit,
+    )
 
 Unit = Literal["", "packets", "bytes", "s", "bit/s", "flag"] | tuple[str, ...]
 """Unit of a parameter; or, for a parameter with words as values, the valid words."""
 
 
+class Red:
+    """Random early detection (RED): ECN marks with a probability that rises with the queue.
+
+    The probability is 0 at a queue of up to ``low``, rises linearly to ``most`` at ``high``, and is 1 from there on.
+
+    :param low: Queue length: a number of full packets at 10 Gb/s, or the name of a parameter, as ``mark`` of
+        :class:`Fifo`.
+    :param high: Queue length.
+    :param most: Probability, or the name of a parameter of the unit ``""``.
+    """
+
+    def __init__(self, *, low: float | str, high: float | str, most: float | str = 1.0) -> None:
+        self.low, self.high, self.most = low, high, most
+
+
 class Fifo:
     """Drop-tail FIFO. A data packet that arrives at a queue of ``mark`` or more gets an ECN mark.
 
-    :param mark: A number of full packets at 10 Gb/s, or the name of a parameter in packets or bytes. A number of
-        packets is scaled by the link's capacity, to at least two; bytes are the same at every link.
+    :param mark: A number of full packets at 10 Gb/s, the name of a parameter in packets or bytes, or :class:`Red`. A
+        number of packets is scaled by the link's capacity, to at least two; bytes are the same at every link.
     """
 
-    def __init__(self, *, mark: float | str | None = None) -> None:
+    def __init__(self, *, mark: float | str | Red | None = None) -> None:
         self.mark = mark
 
 
 class Priority:
-    """Strict priority queueing: packets of class ``control`` before ``high`` before ``low``."""
+    """Strict priority queueing: packets of class ``control`` before ``high`` before ``low``.
+
+    :param mark: Threshold of ECN marks, as for :class:`Fifo`.
+    """
+
+    def __init__(self, *, mark: float | str | Red | None = None) -> None:
+        self.mark = mark
 
 
 class Rank:
@@ -78,6 +112,49 @@ class Recovery:
     ) -> None:
         self.reorder, self.rto_min, self.rto_max = reorder, rto_min, rto_max
         self.probe, self.go_back = probe, go_back
+
+
+class Pfc:
+    """Priority flow control (IEEE 802.1Qbb): switches pause the links into them, and do not drop.
+
+    A switch pauses a class of data of a link once it buffers more than a threshold of it. The ports of a switch share
+    its buffer.
+
+    :param threshold: Threshold in bytes; ``None``: ``alpha`` times the free buffer.
+    :param alpha: The factor. It is doubled, up to 1, for each time that the link's rate has to be halved to be at most
+        that of the slowest host.
+    :param resume: Bytes below the threshold at which the link resumes.
+    :param reserve: Bytes of each link that do not count against the threshold.
+    :param buffer: Bytes of a switch, headroom included; ``None``: the sum of its ports' buffers, and headroom on top.
+    :param headroom: Bytes for what arrives after a pause was sent; ``None``: the largest possible amount.
+    """
+
+    def __init__(
+        self,
+        *,
+        threshold: int | None = None,
+        alpha: float = 0.125,
+        resume: int = 3000,
+        reserve: int = 0,
+        buffer: int | None = None,
+        headroom: int | None = None,
+    ) -> None:
+        self.threshold, self.alpha, self.resume = threshold, alpha, resume
+        self.reserve, self.buffer, self.headroom = reserve, buffer, headroom
+
+
+class Telemetry:
+    """In-band network telemetry (INT), as a scheme's ``hop``: each link after the first adds a record to data packets.
+
+    A source reads the records in ``ack.telemetry``. Packets have no numbers then.
+    """
+
+
+class LargestWait:
+    """A scheme's ``hop``: ``packet[number]`` becomes the largest wait of a data packet at one link so far, ns."""
+
+    def __init__(self, *, number: int = 0) -> None:
+        self.number = number
 
 
 class Source:
@@ -146,6 +223,53 @@ class Sink:
         """A timer that the machine set by ``io.timer`` expired."""
 
 
+class Node:
+    """State of a scheme at a node. At a host its messages to and from the flows of the host take no time."""
+
+    def on_start(self, io: Io) -> None:
+        """The network starts, or the node starts again after a fault."""
+
+    def admits(self, io: Io, packet: Packet, port: Port) -> bool | None:
+        """A packet is about to enter the queue of ``port``; ``False`` drops it."""
+
+    def on_leave(self, io: Io, packet: Packet, port: Port) -> None:
+        """An admitted packet leaves by ``port``, or was dropped by its queue."""
+
+    def on_controller(self, io: Io, place: ControllerPlace) -> None:
+        """The controller has its place, or this node started again after that."""
+
+    def on_flow(self, io: Io, flow: int, message: Message) -> None:
+        """The source or sink of ``flow`` at this host sent a message."""
+
+    def on_message(self, io: Io, message: Message) -> None:
+        """The controller sent a message."""
+
+    def on_timer(self, io: Io, timer: int) -> None:
+        """A timer that the machine set by ``io.timer`` expired."""
+
+
+class Controller:
+    """The central state of a scheme. Its messages cross the network, and may be lost."""
+
+    def on_start(self, io: Io) -> None:
+        """The network starts, or the controller starts again after a fault."""
+
+    def on_place(self, io: Io, place: ControllerPlace) -> None:
+        """The controller has its place in the network, or started again after that."""
+
+    def on_flow(self, io: Io, flow: int, message: Message) -> None:
+        """The source of ``flow`` sent a message."""
+
+    def on_node(self, io: Io, node: int, message: Message) -> None:
+        """The state at ``node`` sent a message."""
+
+    def on_link(self, io: Io, link: int, capacity_bps: float) -> None:
+        """The capacity of ``link`` changed; it is 0 while the link is down."""
+
+    def on_timer(self, io: Io, timer: int) -> None:
+        """A timer that the machine set by ``io.timer`` expired."""
+
+
 class Scheme:
     """A congestion control scheme of your own. Only ``source`` is required."""
 
@@ -173,6 +297,8 @@ class Scheme:
     """Class of ACKs: ``control``, ``high`` or ``low``; by default the class of the data."""
     recovery: Recovery = Recovery()
     """Detection of lost segments."""
+    lossless: Pfc | None = None
+    """Priority flow control of switches, with ``queue = subak.Priority()``; ``None``: switches drop."""
     nic: str | None = None
     """NIC scheduling of hosts, ``queue`` or ``round-robin``; by default that of the network."""
 
@@ -184,7 +310,17 @@ class Scheme:
         raise NotImplementedError
 
     def hop(self, port: Port) -> Hop | None:
-        """The state of the scheme at a link; ``None`` if the scheme has none."""
+        """The state of the scheme at a link; ``None`` if the scheme has none.
+
+        In place of a method, ``hop = subak.Telemetry()`` or ``hop = subak.LargestWait()``: state that Subak has.
+        """
 
     def sink(self, flow: Flow) -> Sink | None:
         """The receiver of ``flow``."""
+
+    def node(self, node: NodeInfo) -> Node | None:
+        """The state of the scheme at a node; ``None`` if the scheme has none there."""
+
+    def controller(self, network: NetworkInfo) -> Controller:
+        """The central controller. A spec says where it is: ``[controller] at = "h0"``."""
+        raise NotImplementedError

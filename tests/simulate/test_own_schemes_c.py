@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +169,10 @@ const struct subak_scheme *subak_scheme(void) {
         ("io->send(io, 0, NULL, 64, SUBAK_LOW)", "a message has no numbers"),
         ("io->pause(io, SUBAK_LOW, 1)", "only a hop does"),
         ('io->fail(io, "I give up")', "I give up"),
+        ('io->note(io, -1, "alpha", NAN)', "the note alpha is not a number; give a finite number"),
+        ('io->note(io, 1, "alpha", 1)', "there is no subflow 1"),
+        ("io->note(io, -1, NULL, 1)", 'a note is named ""'),
+        ('for (;;) { io->note(io, -1, "a", 1); if (++count > 10001) return; }', "more than 10000 notes in one hook"),
     ],
 )
 def test_a_fault_in_c_ends_its_trial_in_words(body: str, says: str, tmp_path: Path) -> None:
@@ -234,16 +237,26 @@ def test_each_trial_has_its_own_library(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("SUBAK_SCHEME_VERSION,", "9,", "its table has version 9, and this is 1"),
+        ("SUBAK_SCHEME_VERSION,", "9,", "its table has version 9, and this is 2"),
         (".source = source,", "", "its table has no source"),
         ("*subak_scheme(void) {", "*other(void) {", "it exports no function subak_scheme"),
         ('.name = "mine",', '.name = "mine", .queue = "Lifo",', 'an unknown queue, "Lifo"; give Fifo'),
         ('.name = "mine",', '.name = "mine", .mark = "k",', 'marks by "k", which is no parameter'),
+        ('.name = "mine",', '.name = "mine", .links = "Wait",', 'unknown state at links, "Wait"; give Telemetry'),
+        ('.name = "mine",', '.name = "mine", .flags = 16,', "its table has unknown flags, 0x10"),
+        ('.name = "mine",', '.name = "mine", .flags = SUBAK_LOSSLESS,', 'cannot be paused; give the queue "Priority"'),
+        ('.name = "mine",', '.name = "mine", .links = "Telemetry", .queue = "Stfq",', "whose packets have no numbers"),
+        ('.name = "mine",', '.name = "mine", .red_high = "k",', "its table has red_high or red_most without mark"),
         ('.name = "mine",', '.name = "reno",', 'Subak has a scheme called "reno" already'),
     ],
 )
-def test_libraries_that_are_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
+def test_libraries_that_are_refused(
+    old: str, new: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert old in C
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setenv("TMPDIR", str(copies))
     compiled(tmp_path, C.replace("BODY", "(void)io").replace(old, new))
     with pytest.raises(subak.InputError) as refused:
         run(tmp_path, [{"library": "mine.so"}])
@@ -251,7 +264,75 @@ def test_libraries_that_are_refused(old: str, new: str, says: str, tmp_path: Pat
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(subak.InputError, match="it cannot be loaded"):
         run(tmp_path, [{"library": "text.so"}])
-    assert not list(Path(tempfile.gettempdir()).glob("subak-*.so"))
+    assert not list(copies.iterdir())
+
+
+LINKS = """
+#include <subak_scheme.h>
+static const struct subak_param PARAMS[] = {
+    {"low", 2e3, "bytes", ""}, {"high", 40e3, "bytes", ""}, {"most", 0.5, "", ""},
+};
+static void *source(void *s, const struct subak_flow *f) { (void)s; (void)f; return (void *)PARAMS; }
+static void on_start(void *s, struct subak_io *io) { (void)s; io->pace(io, 0, SUBAK_NO_LIMIT, 60000); }
+static void on_ack(void *s, struct subak_io *io, const struct subak_ack *a) {
+    (void)s;
+    io->note(io, a->subflow, "links", a->link_count);
+    for (uint32_t k = 0; k < a->link_count; k++) {
+        io->note(io, -1, "sent", a->links[k].sent_bytes);
+        io->note(io, -1, "queued", a->links[k].queued_bytes + a->links[k].bytes_per_ns * a->links[k].at_ns);
+    }
+    io->note(io, -1, "path", a->path_id);
+    io->note(io, -1, "ecn", a->ecn);
+}
+const struct subak_scheme *subak_scheme(void) {
+    static const struct subak_scheme table = {
+        .version = SUBAK_SCHEME_VERSION, .name = "mine", .param_count = 3, .params = PARAMS, .queue = "Priority",
+        .mark = "low", .red_high = "high", .red_most = "most", .links = "Telemetry",
+        .flags = SUBAK_LOSSLESS | SUBAK_GO_BACK_N | SUBAK_ROUND_ROBIN | SUBAK_PATH_DEPENDENT,
+        .source = source, .on_start = on_start, .on_ack = on_ack,
+    };
+    return &table;
+}
+"""
+THE_SAME_IN_PYTHON = """
+import subak
+
+class Mine(subak.Scheme):
+    params = {"low": (2e3, "bytes"), "high": (40e3, "bytes"), "most": (0.5, "")}
+    queue = subak.Priority(mark=subak.Red(low="low", high="high", most="most"))
+    hop = subak.Telemetry()
+    lossless = subak.Pfc()
+    recovery = subak.Recovery(rto_min=0, reorder=None, probe=False, go_back=True)
+    nic = "round-robin"
+    path_dependent = True
+
+    def source(self, flow):
+        return Sender()
+
+class Sender(subak.Source):
+    def on_start(self, io):
+        io.pace(window=60000)
+    def on_ack(self, io, ack):
+        io.note(subflow=ack.subflow, links=len(ack.telemetry))
+        for one in ack.telemetry:
+            io.note(sent=one.sent_bytes)
+            io.note(queued=float(np.float32(one.queued_bytes) + np.float32(one.bytes_per_ns) * np.float32(one.at_ns)))
+        io.note(path=ack.path_id)
+        io.note(ecn=ack.ecn)
+"""
+
+
+@pytest.mark.parametrize("more", SWIFT_WHERE, ids=["star", "incast", "leaf-spine"])
+def test_telemetry_red_pfc_and_notes_in_c_equal_those_in_python(more: dict[str, Any], tmp_path: Path) -> None:
+    compiled(tmp_path, LINKS, "-Wall", "-Wextra", "-Werror")
+    (tmp_path / "twin.py").write_text(THE_SAME_IN_PYTHON.replace("import subak", "import numpy as np\nimport subak"))
+    both = [{"library": "mine.so", "label": "c"}, {"python": "twin.py:Mine", "label": "python"}]
+    results = run(tmp_path, both, **more)
+    assert not results.failed, results.failed
+    assert rows_of(results, "c").equals(rows_of(results, "python"))
+    notes = results.table("note").to_pandas().groupby("name")["value"]
+    assert 0 < notes.get_group("ecn").mean() < 1
+    assert notes.get_group("links").max() == (3 if "network" in more else 1)
 
 
 HOSTILE_WHERE: list[dict[str, Any]] = [

@@ -35,16 +35,19 @@ static uint64_t at(uint64_t now) {
     return chance(odd) ? ODD[draw() % (sizeof ODD / sizeof ODD[0])] : now + draw() % 100000;
 }
 
+static const char *const NAMES[] = {"a", "b", "\xff", NULL};
+
 static void ask(struct subak_io *io, int is_hop) {
     for (uint64_t left = draw() % 3; left > 0; left--) {
         double numbers[SUBAK_NUMBERS];
         for (int k = 0; k < SUBAK_NUMBERS; k++) numbers[k] = number();
-        switch (chance(odd) ? draw() % 6 : is_hop ? 2 + draw() % 2 * 2 : draw() % 3) {
+        switch (chance(odd) ? draw() % 7 : is_hop ? 2 + draw() % 2 * 2 : draw() % 3) {
         case 0: io->pace(io, whole(1), chance(0.5) ? SUBAK_NO_LIMIT : number() * 1e5, number()); break;
         case 1: io->send(io, whole(1), chance(odd) ? NULL : numbers, 1 + whole(1500), whole(3)); break;
         case 2: if (chance(0.4)) io->timer(io, whole(4), at(io->now_ns)); break;
         case 3: io->random(io); break;
         case 4: io->pause(io, whole(3), whole(2)); break;
+        case 6: io->note(io, (int32_t)whole(2) - 1, NAMES[draw() % 4], number()); break;
         case 5: if (chance(odd)) io->fail(io, chance(0.5) ? NULL : "\xff\xfe no text, \"quoted\"\n"); break;
         }
     }

@@ -48,7 +48,11 @@ mod _subak {
         ned::PyNed,
         ned_times::ned_times,
         network::PyNetwork,
-        outside::views::{AckView, FlowInfoView, IoView, LossView, Message, PacketView, PathView, PortView, VisitView},
+        outside::io::IoView,
+        outside::places::{LinkView, NetworkView, NodeView, PlaceView},
+        outside::views::{
+            AckView, FlowInfoView, LinkRecordView, LossView, Message, PacketView, PathView, PortView, VisitView,
+        },
         quantities::{bytes_of, nanoseconds, student},
         random::{PySizes, PyStream},
         rounds::PyRounds,

@@ -14,6 +14,7 @@ mod lossless;
 pub mod over;
 pub mod perc;
 pub mod queue;
+mod red;
 pub mod registry;
 pub mod soze;
 mod tcp;

@@ -221,6 +221,15 @@ fn recovery(params: &Params) -> Recovery {
     }
 }
 
+/// Priority flow control as its parameters have it by default.
+pub const DEFAULT: Lossless = Lossless {
+    threshold: Threshold::Dynamic(0.125),
+    resume_bytes: 3000,
+    reserve_bytes: 0,
+    buffer_bytes: None,
+    headroom_bytes: None,
+};
+
 /// Size of the queue before a link, bytes. In a lossless switch the shared buffer is the only bound.
 pub fn room_bytes(lossless: Option<Lossless>, port: &Port) -> u64 {
     if lossless.is_some() { u64::MAX } else { port.buffer_bytes }
@@ -240,6 +249,7 @@ mod tests {
     #[test]
     fn parameters_become_rules() {
         assert_eq!(read(&params(json!({"pfc": "off"}))), Ok(None));
+        assert_eq!(read(&params(json!({}))), Ok(Some(DEFAULT)));
         let fixed = read(&params(json!({"pfc": "static", "pfc_threshold": "20KB", "pfc_buffer": "1MB"}))).unwrap();
         let fixed = fixed.unwrap();
         assert_eq!((fixed.threshold, fixed.buffer_bytes), (Threshold::Static(20_000), Some(1_000_000)));

@@ -206,6 +206,7 @@ fn visit_foreign<V: Visitor>(
     Ok(match if V::RUNS { definition.make(&params)? } else { definition.asked(&params)? } {
         Made::WithNumbers(scheme) => visitor.visit(scheme),
         Made::Plain(scheme) => visitor.visit(scheme),
+        Made::WithTelemetry(scheme) => visitor.visit(scheme),
     })
 }
 

@@ -37,6 +37,7 @@ const MOST_PACKET_BYTES: f64 = 65_536.0;
 
 /// Record of a link: time of departure, bytes sent so far, queue length and rate. Time and bytes sent wrap around.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
 pub struct Record {
     /// Time of the packet's departure, ns.
     pub at_ns: u32,

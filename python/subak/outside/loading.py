@@ -32,10 +32,20 @@ HOOKS: dict[str, tuple[str, ...]] = {
     ),
     "hop": ("on_start", "on_enqueue", "on_dequeue", "on_message", "on_timer", "on_capacity"),
     "sink": ("on_data", "on_message", "on_timer"),
+    "node": ("on_start", "admits", "on_leave", "on_controller", "on_flow", "on_message", "on_timer"),
+    "controller": ("on_start", "on_place", "on_flow", "on_node", "on_link", "on_timer"),
 }
 """Hooks (callbacks) of each kind of state machine, in the order that the core expects."""
 
-BASES = {"source": scheme.Source, "hop": scheme.Hop, "sink": scheme.Sink}
+BASES = {
+    "source": scheme.Source,
+    "hop": scheme.Hop,
+    "sink": scheme.Sink,
+    "node": scheme.Node,
+    "controller": scheme.Controller,
+}
+BUILT_IN_HOPS = (scheme.Telemetry, scheme.LargestWait)
+"""What a scheme may have as ``hop`` in place of a method."""
 UNITS = ("", "packets", "bytes", "s", "bit/s", "flag")
 GOALS = ("own", "max-min", "equal-max-min", "utility", "alpha-fair")
 QUEUES = (scheme.Fifo, scheme.Priority, scheme.Rank, scheme.Stfq, scheme.FairCodel)
@@ -72,9 +82,6 @@ def define(text: Text) -> dict[str, Any]:
     cls = _class_of(text)
     if hasattr(cls, "_compile"):
         return {"compiled": cls._compile(text), "goal": "own", "settles": None}
-    for name in ("node", "controller", "lossless"):
-        if getattr(cls, name, None) is not None:
-            raise InputError(text.file, cls.__name__, f"{name} is not there yet for schemes in Python", "leave it away")
     if cls.source is scheme.Scheme.source:
         raise InputError(text.file, cls.__name__, "the class has no source", "define source(self, flow)")
     _refuse_misspelled(cls, text.file)
@@ -125,7 +132,57 @@ def facts(made: scheme.Scheme, file: str) -> dict[str, Any]:
         "rto_max_ns": _ns(recovery.rto_max, "recovery.rto_max", file),
         "probe": bool(recovery.probe),
         "go_back": bool(recovery.go_back),
+        "built_in": _built_in(made, file),
+        "has_controller": has("controller", made),
+        "pfc": _pfc(made, file),
         **_queue(made, file),
+    }
+
+
+def _built_in(made: scheme.Scheme, file: str) -> tuple[str, int] | None:
+    """Name and number of the built-in state at links, if ``hop`` is no method."""
+    hop: Any = made.hop
+    if isinstance(hop, type) and issubclass(hop, BUILT_IN_HOPS):
+        hop = hop()
+    if isinstance(hop, scheme.Telemetry):
+        queue = made.queue() if isinstance(made.queue, type) else made.queue
+        if isinstance(queue, scheme.Rank | scheme.Stfq):
+            what = f"subak.{type(queue).__name__} reads packet[0], and packets with telemetry have no numbers"
+            raise InputError(file, "hop", what, "choose another queue, or define hop(self, port)")
+        if has("sink", made):
+            what = "a sink beside subak.Telemetry(): packets have no numbers for it"
+            raise InputError(file, "hop", what, "leave sink away, or define hop(self, port)")
+        return "Telemetry", 0
+    if isinstance(hop, scheme.LargestWait):
+        return "LargestWait", int(_number(hop.number, "hop.number", 0, 7, file))
+    if not callable(hop):
+        names = ", ".join(f"subak.{one.__name__}()" for one in BUILT_IN_HOPS)
+        raise InputError(file, "hop", f"it is {hop!r}", f"define hop(self, port), or give one of: {names}")
+    return None
+
+
+def _pfc(made: scheme.Scheme, file: str) -> dict[str, Any] | None:
+    pfc = made.lossless() if isinstance(made.lossless, type) else made.lossless
+    if pfc is None:
+        return None
+    if not isinstance(pfc, scheme.Pfc):
+        raise InputError(file, "lossless", f"it is {made.lossless!r}", "give subak.Pfc(...) or None")
+    queue = made.queue() if isinstance(made.queue, type) else made.queue
+    if not isinstance(queue, scheme.Priority):
+        what = f"a subak.{type(queue).__name__} cannot be paused"
+        raise InputError(file, "lossless", what, "write queue = subak.Priority()")
+
+    def of(name: str, low: float, high: float = 1e12) -> float | None:
+        value = getattr(pfc, name)
+        return None if value is None else _number(value, f"lossless.{name}", low, high, file)
+
+    return {
+        "threshold": of("threshold", 1),
+        "alpha": _number(pfc.alpha, "lossless.alpha", 1e-6, 1e3, file),
+        "resume": int(_number(pfc.resume, "lossless.resume", 0, 1e12, file)),
+        "reserve": int(_number(pfc.reserve, "lossless.reserve", 0, 1e12, file)),
+        "buffer": of("buffer", 1),
+        "headroom": of("headroom", 1),
     }
 
 
@@ -140,12 +197,26 @@ def _queue(made: scheme.Scheme, file: str) -> dict[str, Any]:
         found["interval_ns"] = _ns(queue.interval, "queue.interval", file)
         found["bins"] = int(_number(queue.bins, "queue.bins", 1, 65535, file))
         found["quantum"] = int(_number(queue.quantum, "queue.quantum", 0, 1e6, file))
-    if isinstance(queue, scheme.Fifo) and queue.mark is not None:
-        name, mark, unit = "queue.mark", queue.mark, "packets"
-        if isinstance(mark, str):
-            name, mark, unit = _mark(made, mark, file)
-        found |= {"mark": (name, _number(mark, name, 0, 1e12, file), unit)}
+    mark = getattr(queue, "mark", None)
+    if isinstance(mark, scheme.Red):
+        low, high = (_length(made, getattr(mark, end), f"queue.mark.{end}", file) for end in ("low", "high"))
+        most = getattr(made, mark.most) if isinstance(mark.most, str) and mark.most in made.params else mark.most
+        if low[2] == high[2] and low[1] > high[1]:
+            raise InputError(
+                file, "queue.mark", f"low is {low[1]:g}, above high, {high[1]:g}", "give a low of at most high"
+            )
+        found |= {"mark": low, "red": (high[1], high[2], _number(most, "queue.mark.most", 0, 1, file))}
+    elif mark is not None:
+        found["mark"] = _length(made, mark, "queue.mark", file)
     return found
+
+
+def _length(made: scheme.Scheme, given: object, name: str, file: str) -> tuple[str, float, str]:
+    """A queue length: the name in warnings, the value and its unit."""
+    unit = "packets"
+    if isinstance(given, str):
+        name, given, unit = _mark(made, given, file)
+    return name, _number(given, name, 0, 1e12, file), unit
 
 
 def _mark(made: scheme.Scheme, name: str, file: str) -> tuple[str, Any, str]:
@@ -202,22 +273,34 @@ def _refuse_parameters(name: str, hook: Callable[..., Any], known: Callable[...,
 def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[..., Any] | None, ...] | None:
     """The hooks of a new state machine of the scheme; ``None`` if the scheme has none of this kind."""
     one = getattr(made, kind)(view)
-    if one is None and kind != "source":
+    if one is None and kind not in ("source", "controller"):
         return None
     if one is None:
-        raise Failed("source returned None; return the sender of the flow")
+        what = "the sender of the flow" if kind == "source" else "the controller"
+        raise Failed(f"{kind} returned None; return {what}")
+    if isinstance(one, BUILT_IN_HOPS):
+        name = type(one).__name__
+        raise Failed(
+            f"{kind} returned subak.{name}; write {kind} = subak.{name}() in the class, in place of the method"
+        )
     if isinstance(one, type):
         raise Failed(f"{kind} returned the class {one.__name__}; return an object, such as {one.__name__}()")
     found = hooks(kind, one)
     if kind == "source" and found[0] is None:
         what = f"{type(one).__name__} has no on_start, and a source sends nothing before its first io.pace"
         raise Failed(f"{what}; define on_start(self, io)")
+    if kind == "source" and found[1] is not None and isinstance(made.hop, scheme.Telemetry):
+        what = f"{type(one).__name__} has stamp, and packets with telemetry have no numbers"
+        raise Failed(f"{what}; leave stamp away, or define hop(self, port) in the scheme")
     return found
 
 
 def has(kind: str, made: scheme.Scheme) -> bool:
     """Whether the scheme defines state machines of this kind."""
-    return getattr(type(made), kind) is not getattr(scheme.Scheme, kind)
+    given = getattr(type(made), kind)
+    return given is not getattr(scheme.Scheme, kind) and not (
+        given is None or isinstance(given, (*BUILT_IN_HOPS, type))
+    )
 
 
 def error_line(error: BaseException, text: Text) -> str:

@@ -80,10 +80,10 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn take_notes(&self) -> Vec<Note> {
         Vec::new()
     }
-    /// A subflow of `flow` has so much in flight at `at_ns` that neither its rate nor its window bounds it. A scheme of
-    /// a user's notes a [fault](Scheme::fault).
-    fn on_flood(&self, flow: FlowId, at_ns: Ns) {
-        let _ = (flow, at_ns);
+    /// A machine asked for more than any scheme needs, at `at_ns`. A scheme of a user's notes a
+    /// [fault](Scheme::fault).
+    fn on_excess(&self, excess: Excess, at_ns: Ns) {
+        let _ = (excess, at_ns);
     }
     /// A warning for each parameter that does not suit the network.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
@@ -115,6 +115,16 @@ pub trait Scheme: Sized + Clone + Send + 'static {
         let _ = (message, hop);
         None
     }
+}
+
+/// Something of which a machine asked for more than any scheme needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// Neither rate nor window bounds what a subflow of this flow has in flight.
+    InFlight(FlowId),
+    /// The source or sink of this flow and the machine of its host answer each other's messages, which take no time,
+    /// without end.
+    Messages(FlowId),
 }
 
 /// A message type that embeds a component's message. In an optimizer/transport pair, all messages have one type.

@@ -4,11 +4,13 @@ use super::Sim;
 use crate::ends::{FlowState, blank};
 use crate::event::{Actor, Event};
 use crate::net::ControlFrame;
-use subak_core::scheme::{Class, Effect, PacketKind, Scheme, To, Way};
+use subak_core::scheme::{Class, Effect, Excess, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
 /// Node number in messages from and to flows, which concern no node's state machine.
 const NOBODY: u32 = 0;
+/// Maximum number of messages without delay of which each answers the one before.
+const MOST_DEPTH: u32 = 100;
 
 impl<S: Scheme> Sim<S> {
     /// Executes the effects that state machine `who` requested.
@@ -56,6 +58,17 @@ impl<S: Scheme> Sim<S> {
         self.net.port(link).is_some_and(|port| port.from == Some(node))
     }
 
+    /// Delivers a message between `flow` and its host, which takes no time. Messages that answer each other without end
+    /// are reported to the scheme, and dropped.
+    fn at_once(&mut self, flow: FlowId, deliver: impl FnOnce(&mut Self)) {
+        if self.depth == MOST_DEPTH {
+            return self.scheme.on_excess(Excess::Messages(flow), self.net.now_ns());
+        }
+        self.depth += 1;
+        deliver(self);
+        self.depth -= 1;
+    }
+
     fn send_ctl(&mut self, who: Actor, subflow: SubflowId, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let source_of = |sim: &Self, flow: FlowId| {
             // A message to an ended flow is dropped, whether the flow's state has been removed or not.
@@ -92,14 +105,16 @@ impl<S: Scheme> Sim<S> {
                 (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node.0)
             }
             (Actor::Node(_), To::Flow(flow)) if self.ends.get(flow).is_none_or(FlowState::is_over) => return,
-            (Actor::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
+            (Actor::Node(_), To::Flow(flow)) => {
+                return self.at_once(flow, |sim| sim.tell_source(flow, subflow, message));
+            }
             (Actor::Source(flow), To::Host) => {
                 let Some((node, _)) = source_of(self, flow) else { return };
-                return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
+                return self.at_once(flow, |sim| sim.at_node(node, |machine, io| machine.on_flow(io, flow, message)));
             }
             (Actor::Sink(flow), To::Host) => {
                 let Some((_, node)) = source_of(self, flow) else { return };
-                return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
+                return self.at_once(flow, |sim| sim.at_node(node, |machine, io| machine.on_flow(io, flow, message)));
             }
             (Actor::Hop(_) | Actor::Node(_), To::Neighbour(link)) => {
                 return self.net.send_control(link, ControlFrame::Message(message), bytes);

@@ -31,6 +31,8 @@ pub struct Sim<S: Scheme> {
     machines: Machines<S>,
     io: Io<S>,
     scratch: Vec<Effect<S>>,
+    /// Number of messages without delay that are being delivered, each sent in answer to the one before.
+    depth: u32,
     network: Network,
 }
 

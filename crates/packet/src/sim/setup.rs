@@ -51,6 +51,7 @@ impl<S: Scheme> Sim<S> {
             scheme,
             io: Io::default(),
             scratch: Vec::new(),
+            depth: 0,
             network: network.clone(),
         };
         for fault in faults {

@@ -1,13 +1,15 @@
 //! Converts the metadata of a scheme that a user wrote in Python to the form of built-in schemes.
 
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use subak_core::keys::{FromValue, Low, ParamValue, ValueType};
-use subak_core::scheme::{Class, Goal, Headers, Info, Param, Recovery, Rules, SchemeKind, Settles, Utilities};
+use subak_core::scheme::{
+    Class, Goal, Headers, Info, Lossless, Param, Recovery, Rules, SchemeKind, Settles, Threshold, Utilities,
+};
 use subak_core::{InputError, Nic};
-use subak_schemes::foreign::{Facts, Marks, QueueKind};
+use subak_schemes::foreign::{BuiltInHop, Facts, Marking, QueueKind, QueueLength};
 use subak_schemes::queue::SfqPlan;
 
 /// Processor time per packet-hop of a Python scheme, relative to DCTCP.
@@ -116,10 +118,36 @@ pub fn facts(said: &Bound<'_, PyDict>) -> PyResult<Facts> {
         headers: Headers { data_bytes: get(said, "header_bytes")?, ack_bytes: get(said, "ack_header_bytes")? },
         acks: ack_class.and_then(|word| class(&word)),
         nic: nic.map(|word| if word == "round-robin" { Nic::TakesTurns } else { Nic::Queue }),
+        lossless: get::<Option<Bound<'_, PyDict>>>(said, "pfc")?.map(|pfc| lossless(&pfc)).transpose()?,
         per_hop: PER_HOP,
         ..Rules::default()
     };
-    Ok(Facts { rules, queue: queue(said)?, marks: if said.contains("mark")? { Some(marks(said)?) } else { None } })
+    Ok(Facts {
+        rules,
+        queue: queue(said)?,
+        marks: if said.contains("mark")? { Some(marking(said)?) } else { None },
+        hop: match get::<Option<(String, u8)>>(said, "built_in")? {
+            None => BuiltInHop::None,
+            Some((name, _)) if name == "Telemetry" => BuiltInHop::Telemetry,
+            Some((_, number)) => BuiltInHop::LargestWait(number),
+        },
+        has_controller: get(said, "has_controller")?,
+    })
+}
+
+/// Priority flow control from the dict of a `subak.Pfc`.
+fn lossless(pfc: &Bound<'_, PyDict>) -> PyResult<Lossless> {
+    let bytes = |key| PyResult::Ok(get::<Option<f64>>(pfc, key)?.map(|bytes| bytes as u64));
+    Ok(Lossless {
+        threshold: match bytes("threshold")? {
+            Some(bytes) => Threshold::Static(bytes),
+            None => Threshold::Dynamic(get(pfc, "alpha")?),
+        },
+        resume_bytes: get(pfc, "resume")?,
+        reserve_bytes: get(pfc, "reserve")?,
+        buffer_bytes: bytes("buffer")?,
+        headroom_bytes: bytes("headroom")?,
+    })
 }
 
 fn queue(said: &Bound<'_, PyDict>) -> PyResult<QueueKind> {
@@ -137,13 +165,28 @@ fn queue(said: &Bound<'_, PyDict>) -> PyResult<QueueKind> {
     })
 }
 
-fn marks(said: &Bound<'_, PyDict>) -> PyResult<(String, Marks)> {
-    let (name, mark, unit): (String, f64, String) = get(said, "mark")?;
-    Ok((name, if unit == "bytes" { Marks::Bytes(mark) } else { Marks::Packets(mark) }))
+fn marking(said: &Bound<'_, PyDict>) -> PyResult<Marking> {
+    let length = |length: f64, unit: String| {
+        if unit == "bytes" { QueueLength::Bytes(length) } else { QueueLength::Packets(length) }
+    };
+    let (param, mark, unit): (String, f64, String) = get(said, "mark")?;
+    let red = match said.contains("red")? {
+        true => {
+            let (high, unit, most): (f64, String, f64) = get(said, "red")?;
+            Some((length(high, unit), most))
+        }
+        false => None,
+    };
+    Ok(Marking { param, threshold: length(mark, unit), red })
+}
+
+/// The class called `word`; refuses another word.
+pub fn class_of(word: &str) -> PyResult<Class> {
+    class(word).ok_or_else(|| PyValueError::new_err(format!("class {word:?}; give \"control\", \"high\" or \"low\"")))
 }
 
 /// The class called `word`.
-pub fn class(word: &str) -> Option<Class> {
+fn class(word: &str) -> Option<Class> {
     Class::ALL.into_iter().find(|&class| class_name(class) == word)
 }
 

@@ -2,7 +2,9 @@
 //! simulator runs its state machines through the wrappers in this module.
 
 mod facts;
+pub mod io;
 mod machines;
+pub mod places;
 pub mod views;
 mod watch;
 
@@ -18,7 +20,7 @@ use subak_core::InputError;
 use subak_core::keys::ParamValue;
 use subak_core::scheme::{Info, Params};
 use subak_lab::{GivenScheme, Loader, SchemeText};
-use subak_schemes::foreign::{AskedSchemes, Definition, Foreign, LibraryDefinition, Made};
+use subak_schemes::foreign::{AskedSchemes, Definition, LibraryDefinition, Made};
 
 /// Loader of Python schemes.
 pub struct PythonLoader;
@@ -104,7 +106,7 @@ impl Definition for PythonDefinition {
         let text = Arc::clone(&self.text);
         Python::attach(|py| {
             let made = PythonScheme::new(py, text, &self.info, params);
-            made.map_err(|e| in_file(py, &e)).map(|scheme| Made::WithNumbers(Foreign(Arc::new(scheme))))
+            made.map_err(|e| in_file(py, &e)).map(PythonScheme::made)
         })
     }
     fn asked(&self, params: &Params) -> Result<Made, InputError> {

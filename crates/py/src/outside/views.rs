@@ -1,155 +1,13 @@
 //! Python objects that the hooks of a Python scheme receive.
 
-use super::facts::{class, class_name};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use super::facts::{class_name, class_of};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
-use std::sync::Arc;
-use subak_core::rng::Stream;
-use subak_core::scheme::{Effect, FlowInfo, Packet, PacketKind, PathInfo, Port, To, Visit};
+use pyo3::types::PyTuple;
+use subak_core::scheme::{FlowInfo, Packet, PacketKind, PathInfo, Port, Visit};
 use subak_core::{Ns, SubflowId};
-use subak_schemes::foreign::{self, Foreign, NUMBERS, Notes, Numbers, Who};
-
-/// Maximum number of notes of one call of a hook.
-const MOST_NOTES: usize = 10_000;
-
-/// Interface of a state machine to the simulator: the current time, and methods that request effects.
-#[pyclass(module = "subak", name = "Io")]
-pub struct IoView {
-    /// Current time, ns.
-    #[pyo3(get)]
-    pub now_ns: Ns,
-    pub asks: Vec<Effect<Foreign>>,
-    pub who: Who,
-    pub subflows: usize,
-    pub has_timer: bool,
-    pub seed: u64,
-    pub stream: Option<Stream>,
-    pub notes: Notes,
-    /// Number of notes of the hook that runs; `None` if none with a time runs.
-    pub noted: Option<usize>,
-}
-
-fn refused((what, hint): (String, &'static str)) -> PyErr {
-    PyValueError::new_err(format!("{what}; {hint}"))
-}
-
-fn class_of(word: &str) -> PyResult<subak_core::scheme::Class> {
-    class(word).ok_or_else(|| PyValueError::new_err(format!("class {word:?}; give \"control\", \"high\" or \"low\"")))
-}
-
-/// Checks the time of a timer and rounds it down to whole ns.
-fn whole_ns(at_ns: f64, now_ns: Ns) -> PyResult<Ns> {
-    if at_ns.is_nan() || at_ns < now_ns as f64 {
-        let what = format!("the timer is at {at_ns} ns, and now is {now_ns} ns; give a time from now on");
-        return Err(PyValueError::new_err(what));
-    }
-    Ok(at_ns as Ns)
-}
-
-#[pymethods]
-impl IoView {
-    /// Sets a subflow's pacing rate ``rate`` (bit/s on the wire) and congestion window ``window`` (payload bytes);
-    /// ``None``: no limit. Arguments have names, since a window in place of a rate would slow a flow down silently.
-    #[pyo3(signature = (*, rate=None, window=None, subflow=0))]
-    fn pace(&mut self, rate: Option<f64>, window: Option<f64>, subflow: i64) -> PyResult<()> {
-        if !matches!(self.who, Who::Flow(_)) {
-            return Err(PyValueError::new_err("only a source sets a pace"));
-        }
-        let subflow = foreign::subflow(subflow, self.subflows).map_err(refused)?;
-        let (rate_bps, window_bytes) = foreign::pace(rate, window).map_err(refused)?;
-        self.asks.push(Effect::Pace { subflow, rate_bps, window_bytes });
-        Ok(())
-    }
-
-    /// Requests a call of ``on_timer(number)`` at ``at_ns``, now or later.
-    fn timer(&mut self, number: u32, at_ns: f64) -> PyResult<()> {
-        let at_ns = whole_ns(at_ns, self.now_ns)?;
-        if !self.has_timer {
-            return Err(PyValueError::new_err("a timer without a hook; define on_timer"));
-        }
-        self.asks.push(Effect::Timer { timer: number, at_ns });
-        Ok(())
-    }
-
-    /// Sends a message of up to eight numbers along a subflow: from a source to its sink, or from a sink to its
-    /// source.
-    #[pyo3(signature = (message, bytes=64, subflow=0, class_="control"))]
-    fn send(&mut self, message: &Bound<'_, PyAny>, bytes: u32, subflow: i64, class_: &str) -> PyResult<()> {
-        let to = match self.who {
-            Who::Flow(_) => To::Sink,
-            Who::Sink(_) => To::Source,
-            Who::Link(_) => return Err(PyValueError::new_err("a hop sends no message; it changes those that pass")),
-        };
-        let subflow = foreign::subflow(subflow, self.subflows).map_err(refused)?;
-        if !(1..=65_535).contains(&bytes) {
-            return Err(PyValueError::new_err(format!(
-                "a message has {bytes} bytes; give 1 to 65535 bytes on the wire"
-            )));
-        }
-        let (message, class) = (numbers_of(message)?, class_of(class_)?);
-        self.asks.push(Effect::Ctl { to, subflow, message, class, bytes });
-        Ok(())
-    }
-
-    /// Pauses (``on`` is true) or resumes the packets of a class that are queued for this link.
-    fn pause(&mut self, class_: &str, on: bool) -> PyResult<()> {
-        let Who::Link(link) = self.who else {
-            return Err(PyValueError::new_err("only a hop pauses a class, before its own link"));
-        };
-        self.asks.push(Effect::Pause { link, class: class_of(class_)?, on });
-        Ok(())
-    }
-
-    /// Records values, each by its name, as rows of kind ``note`` in the results: ``io.note(alpha=0.5)``.
-    #[pyo3(signature = (*, subflow=None, **values))]
-    fn note(&mut self, subflow: Option<i64>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let Some(noted) = &mut self.noted else {
-            let what = "a note outside of this machine's hooks, or in on_capacity; note it in another hook";
-            return Err(PyValueError::new_err(what));
-        };
-        let Some(values) = values else {
-            return Err(PyTypeError::new_err("a note without a value; name one, as in io.note(alpha=0.5)"));
-        };
-        *noted += values.len();
-        if *noted > MOST_NOTES {
-            return Err(PyValueError::new_err(format!("more than {MOST_NOTES} notes in one hook; note less often")));
-        }
-        let subflow = match (self.who, subflow) {
-            (_, None) => None,
-            (Who::Link(_), Some(_)) => return Err(PyValueError::new_err("a hop has no subflows; leave subflow away")),
-            (_, Some(number)) => Some(foreign::subflow(number, self.subflows).map_err(refused)?),
-        };
-        let named = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            let name = self.notes.name(name.cast::<PyString>()?.to_str()?).map_err(refused)?;
-            let value = value_of(&name, &value)?;
-            PyResult::Ok((name, value))
-        };
-        let values = values.iter().map(named).collect::<PyResult<Vec<_>>>()?;
-        self.notes.add(self.who, subflow, self.now_ns, values);
-        Ok(())
-    }
-
-    /// A uniform random number in [0, 1), from a stream of this machine that depends on the seed alone.
-    fn random(&mut self) -> f64 {
-        let seed = self.seed;
-        self.stream.get_or_insert_with(|| Stream::new(seed, "outside")).unit()
-    }
-}
-
-/// The value of the note called `name`: a finite number.
-fn value_of(name: &Arc<str>, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    match value.extract::<f64>() {
-        Ok(number) => foreign::note(name, number).map_err(refused),
-        Err(e) if e.is_instance_of::<PyTypeError>(value.py()) || e.is_instance_of::<PyOverflowError>(value.py()) => {
-            let given = value
-                .repr()
-                .map_or_else(|_| "an object".to_string(), |text| text.to_string_lossy().chars().take(60).collect());
-            Err(PyTypeError::new_err(format!("the note {name} is {given}; give a finite number")))
-        }
-        Err(e) => Err(e),
-    }
-}
+use subak_schemes::foreign::{Foreign, Header, NUMBERS, Numbers};
+use subak_schemes::telemetry::{IntHeader, Record, identity};
 
 /// Converts a [`Message`] or an iterable of at most eight numbers; missing numbers are 0.
 pub fn numbers_of(given: &Bound<'_, PyAny>) -> PyResult<Numbers> {
@@ -171,12 +29,13 @@ pub fn numbers_of(given: &Bound<'_, PyAny>) -> PyResult<Numbers> {
 }
 
 /// The fields of a view in one line, for `print`.
-fn fields_of(view: &Bound<'_, PyAny>) -> PyResult<String> {
+pub fn fields_of(view: &Bound<'_, PyAny>) -> PyResult<String> {
     let mut shown = Vec::new();
     for name in view.dir()? {
         let name: String = name.extract()?;
-        if !name.starts_with('_') {
-            shown.push(format!("{name}={}", view.getattr(name.as_str())?.repr()?));
+        let value = view.getattr(name.as_str())?;
+        if !name.starts_with('_') && !value.is_callable() {
+            shown.push(format!("{name}={}", value.repr()?));
         }
     }
     Ok(format!("{}({})", view.get_type().name()?, shown.join(", ")))
@@ -223,6 +82,7 @@ pub enum At {
     Source,
     Hop,
     Sink,
+    Node,
 }
 
 /// A packet at a machine.
@@ -256,10 +116,10 @@ pub struct PacketView {
 
 impl PacketView {
     /// A copy of the packet's fields.
-    pub fn of(packet: &Packet<Foreign>, at: At) -> Self {
+    pub fn of<D: Header>(packet: &Packet<Foreign<D>>, at: At) -> Self {
         let is_data = packet.kind == PacketKind::Data;
         PacketView {
-            numbers: packet.data,
+            numbers: packet.data.numbers(),
             ecn: packet.ecn,
             class: packet.class,
             at,
@@ -276,8 +136,8 @@ impl PacketView {
     }
 
     /// Copies the fields that a hook may change back to the packet.
-    pub fn write(&self, packet: &mut Packet<Foreign>) {
-        packet.data = self.numbers;
+    pub fn write<D: Header>(&self, packet: &mut Packet<Foreign<D>>) {
+        packet.data.set(self.numbers);
         packet.ecn = self.ecn;
         packet.class = self.class;
     }
@@ -290,10 +150,14 @@ impl PacketView {
     }
     #[setter]
     fn set_ecn(&mut self, marked: bool) -> PyResult<()> {
-        if self.at == At::Sink {
-            return Err(PyValueError::new_err("a receiver marks no packet; write a number into the ACK, packet[0]"));
+        match self.at {
+            At::Sink => {
+                let what = "a receiver marks no packet; write a number into the ACK, packet[0]";
+                return Err(PyValueError::new_err(what));
+            }
+            At::Node => return Err(PyValueError::new_err("a node only reads packets; mark them at a hop")),
+            At::Source | At::Hop => self.ecn = marked,
         }
-        self.ecn = marked;
         Ok(())
     }
     #[getter]
@@ -315,7 +179,46 @@ impl PacketView {
         at(&self.numbers, place)
     }
     fn __setitem__(&mut self, place: usize, number: f64) -> PyResult<()> {
+        if self.at == At::Node {
+            return Err(PyValueError::new_err("a node only reads packets; write numbers at a hop"));
+        }
         set(&mut self.numbers, place, number)
+    }
+}
+
+/// Telemetry of a link: its state as a packet left it.
+#[pyclass(frozen, module = "subak", name = "LinkRecord")]
+pub struct LinkRecordView(Record);
+
+#[pymethods]
+impl LinkRecordView {
+    fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
+        fields_of(view.as_any())
+    }
+    /// Time of the packet's departure, ns; wraps around at 2^32.
+    #[getter]
+    fn at_ns(&self) -> u32 {
+        self.0.at_ns
+    }
+    /// Bytes that the link has sent, this packet included; wraps around at 2^32.
+    #[getter]
+    fn sent_bytes(&self) -> u32 {
+        self.0.sent_bytes
+    }
+    /// Bytes that waited behind the packet.
+    #[getter]
+    fn queued_bytes(&self) -> u32 {
+        self.0.queued_bytes
+    }
+    /// Capacity of the link, bytes per ns.
+    #[getter]
+    fn bytes_per_ns(&self) -> f32 {
+        self.0.bytes_per_ns
+    }
+    /// Time (ns) and bytes that the link sent since its record ``before``. ``None`` if the two cannot be compared: they
+    /// are of one time, or the link started again in between.
+    fn since(&self, before: &LinkRecordView) -> Option<(f64, f64)> {
+        self.0.since(&before.0)
     }
 }
 
@@ -330,13 +233,21 @@ pub struct AckView {
     remaining_bytes: Option<u64>,
     segment: u32,
     next_segment: u32,
+    path_id: u32,
+    telemetry: Option<Py<PyTuple>>,
     #[pyo3(name = "_numbers")]
     numbers: [f64; NUMBERS],
 }
 
 impl AckView {
-    pub fn of(ack: &subak_core::scheme::Ack<Numbers>) -> Self {
-        AckView {
+    pub fn of<D: Header>(py: Python<'_>, ack: &subak_core::scheme::Ack<D>) -> PyResult<Self> {
+        let telemetry = ack.data.telemetry();
+        let records = |header: &IntHeader| {
+            let record = |record: &Record| Py::new(py, LinkRecordView(*record));
+            let records = header.links[..usize::from(header.hops)].iter().map(record).collect::<PyResult<Vec<_>>>()?;
+            PyResult::Ok(PyTuple::new(py, records)?.unbind())
+        };
+        Ok(AckView {
             subflow: ack.subflow.0,
             acked_bytes: ack.acked_bytes,
             rtt_ns: ack.rtt_ns,
@@ -345,8 +256,10 @@ impl AckView {
             remaining_bytes: finite(ack.remaining_bytes),
             segment: ack.segment,
             next_segment: ack.next_segment,
-            numbers: ack.data.0,
-        }
+            path_id: telemetry.map_or(0, |header| header.path),
+            telemetry: telemetry.map(records).transpose()?,
+            numbers: ack.data.numbers().0,
+        })
     }
 }
 
@@ -416,6 +329,7 @@ pub struct PathView {
     min_capacity_bps: f64,
     base_rtt_ns: Ns,
     links: Vec<u32>,
+    id: u32,
 }
 
 #[pymethods]
@@ -428,7 +342,8 @@ impl PathView {
 impl PathView {
     pub fn of(path: &PathInfo, links: &[subak_core::LinkId]) -> Self {
         let PathInfo { hops, line_rate_bps, min_capacity_bps, base_rtt_ns } = *path;
-        PathView { hops, line_rate_bps, min_capacity_bps, base_rtt_ns, links: links.iter().map(|l| l.0).collect() }
+        let (id, links) = (identity(links), links.iter().map(|l| l.0).collect());
+        PathView { hops, line_rate_bps, min_capacity_bps, base_rtt_ns, links, id }
     }
 }
 
@@ -472,6 +387,7 @@ impl FlowInfoView {
             min_capacity_bps: 0.0,
             base_rtt_ns: 0,
             links: Vec::new(),
+            id: 0,
         });
         FlowInfoView {
             flow: flow.flow.0,

@@ -23,9 +23,9 @@ mod rate;
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
+use crate::red::{Red, RedMarker};
 use rate::DcqcnSubflow;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
-use subak_core::rng::Stream;
 use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
     Preset, Reply, Rules, Scheme, SchemeKind, Settles, Sink, Source, To,
@@ -86,14 +86,6 @@ pub struct Dcqcn {
     rdma: Rdma,
 }
 
-/// Random early detection: marking probability as a function of queue length.
-#[derive(Debug, Clone, Copy)]
-struct Red {
-    low_bytes: f64,
-    high_bytes: f64,
-    most: f64,
-}
-
 /// A congestion notification packet (CNP), sent by a receiver for ECN-marked data.
 #[derive(Debug, Clone, Copy)]
 pub struct Notification;
@@ -108,10 +100,9 @@ pub struct DcqcnSource {
 
 /// Hop that sets ECN marks.
 #[derive(Debug)]
-pub struct RedMarker {
-    red: Red,
+pub struct DcqcnHop {
+    marker: RedMarker,
     on_leaving: bool,
-    stream: Stream,
 }
 
 /// Receiver, with the time of each subflow's latest CNP.
@@ -191,7 +182,7 @@ impl Scheme for Dcqcn {
     type Ctl = Notification;
     type Queue = Priority;
     type Source = DcqcnSource;
-    type Hop = RedMarker;
+    type Hop = DcqcnHop;
     type Sink = DcqcnSink;
 
     fn new(params: &Params) -> Result<Self, InputError> {
@@ -231,7 +222,7 @@ impl Scheme for Dcqcn {
     /// Warns of port buffers that overflow before packets are marked. Under PFC there is no such warning, because the
     /// ports of a switch share its buffer.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
-        let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.hop(port).red.low_bytes.ceil() as u64);
+        let dropped_first = || Doubt::of_marking(around, "k_min", |port| self.red_at(port).low_bytes.ceil() as u64);
         if self.rdma.pfc.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }
     }
     fn source(&self, flow: &FlowInfo) -> DcqcnSource {
@@ -241,38 +232,34 @@ impl Scheme for Dcqcn {
             finished: false,
         }
     }
-    fn hop(&self, port: &Port) -> RedMarker {
-        let scale = port.capacity_bps / REFERENCE_BPS;
-        let Red { low_bytes, high_bytes, most } = self.red;
-        let red = Red { low_bytes: low_bytes * scale, high_bytes: high_bytes * scale, most };
-        RedMarker { red, on_leaving: self.marks_on_leaving, stream: Stream::new(port.seed, "red") }
+    fn hop(&self, port: &Port) -> DcqcnHop {
+        DcqcnHop { marker: RedMarker::new(self.red_at(port), port.seed), on_leaving: self.marks_on_leaving }
     }
     fn sink(&self, flow: &FlowInfo) -> DcqcnSink {
         DcqcnSink { by_acks: self.by_acks, cnp_ns: self.cnp_ns, last_ns: IdVec::filled(None, flow.paths.len()) }
     }
 }
 
-impl Red {
-    fn probability(&self, queued_bytes: u64) -> f64 {
-        let queued = queued_bytes as f64;
-        match (queued - self.low_bytes) / (self.high_bytes - self.low_bytes) {
-            _ if queued >= self.high_bytes => 1.0,
-            share => self.most * share.max(0.0),
-        }
+impl Dcqcn {
+    /// The thresholds at `port`, which scale with its capacity.
+    fn red_at(&self, port: &Port) -> Red {
+        let scale = port.capacity_bps / REFERENCE_BPS;
+        let Red { low_bytes, high_bytes, most } = self.red;
+        Red { low_bytes: low_bytes * scale, high_bytes: high_bytes * scale, most }
     }
 }
 
-impl RedMarker {
+impl DcqcnHop {
     #[inline]
     fn mark(&mut self, packet: &mut Packet<Dcqcn>, port: &Port) {
         // NICs serve flows round robin: a queue at the first link is no congestion.
-        if packet.kind == PacketKind::Data && packet.hop > 0 && port.queued_bytes as f64 > self.red.low_bytes {
-            packet.ecn |= self.stream.unit() < self.red.probability(port.queued_bytes);
+        if packet.kind == PacketKind::Data && packet.hop > 0 {
+            packet.ecn |= self.marker.marks(port.queued_bytes);
         }
     }
 }
 
-impl Hop<Dcqcn> for RedMarker {
+impl Hop<Dcqcn> for DcqcnHop {
     fn has_state(&self) -> bool {
         false
     }

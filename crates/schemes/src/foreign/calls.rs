@@ -3,7 +3,8 @@
 
 use super::loaded::Created;
 use super::table::{CAck, CIo, CLoss, CMachine, CPacket, CPath, CPort, CVisit};
-use super::{Foreign, Header, Hook, NUMBERS, Numbers, Who, asks};
+use super::{Foreign, Header, Hook, MOST_NOTES, NUMBERS, Numbers, Who, asks};
+use crate::telemetry::identity;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use subak_core::rng::Stream;
@@ -17,6 +18,8 @@ struct Context<'a, D: Header> {
     io: &'a mut Io<Foreign<D>>,
     machine: &'a mut Called,
     refusal: Option<(String, String)>,
+    /// Number of notes of the hook that runs.
+    noted: usize,
 }
 
 impl<D: Header> Context<'_, D> {
@@ -87,6 +90,29 @@ extern "C" fn random<D: Header>(io: *mut CIo) -> f64 {
     context::<D>(io).map_or(0.0, |context| context.machine.random())
 }
 
+extern "C" fn note<D: Header>(io: *mut CIo, subflow: i32, name: *const c_char, value: f64) {
+    let Some(context) = context::<D>(io) else { return };
+    let of_hop = ("it notes a value of a subflow", "a hop has no subflows: give -1");
+    let subflow = match u32::try_from(subflow) {
+        Err(_) => None,
+        Ok(number) => match context.subflow(number, of_hop) {
+            None => return,
+            known => known,
+        },
+    };
+    context.noted += 1;
+    if context.noted > MOST_NOTES {
+        return context.refuse((format!("more than {MOST_NOTES} notes in one hook"), "note less often"));
+    }
+    // SAFETY: texts end with 0.
+    let name = if name.is_null() { "".into() } else { unsafe { CStr::from_ptr(name) }.to_string_lossy() };
+    let notes = &context.machine.created.notes;
+    match notes.name(&name).and_then(|known| asks::note(&known, value).map(|value| (known, value))) {
+        Ok(named) => notes.add(context.machine.who, subflow, context.io.now_ns, vec![named]),
+        Err(refusal) => context.refuse(refusal),
+    }
+}
+
 extern "C" fn fail<D: Header>(io: *mut CIo, why: *const c_char) {
     let Some(context) = context::<D>(io) else { return };
     // SAFETY: texts end with 0.
@@ -118,7 +144,7 @@ impl Called {
     #[inline]
     fn call<D: Header>(&mut self, name: &'static str, io: &mut Io<Foreign<D>>, run: impl FnOnce(CMachine, *mut CIo)) {
         let (now_ns, machine) = (io.now_ns, self.machine);
-        let mut context = Context { io, machine: self, refusal: None };
+        let mut context = Context { io, machine: self, refusal: None, noted: 0 };
         let place = (&raw mut context).cast::<c_void>();
         let mut shown = CIo {
             now_ns,
@@ -127,6 +153,7 @@ impl Called {
             send: send::<D>,
             pause: pause::<D>,
             random: random::<D>,
+            note: note::<D>,
             fail: fail::<D>,
             context: place,
         };
@@ -138,12 +165,13 @@ impl Called {
 }
 
 /// Converts `path` to the C structure of the header.
-pub(super) fn path_of(path: &PathInfo) -> CPath {
+pub(super) fn path_of(path: &PathInfo, id: u32) -> CPath {
     CPath {
         line_rate_bps: path.line_rate_bps,
         min_capacity_bps: path.min_capacity_bps,
         base_rtt_ns: path.base_rtt_ns,
         hops: path.hops.into(),
+        id,
     }
 }
 
@@ -218,7 +246,7 @@ impl<D: Header> Source<Foreign<D>> for LibrarySource {
         let mut shown = packet_of(packet);
         // SAFETY: the arguments are those that the header declares.
         unsafe { hook(self.0.machine, now_ns, &raw mut shown, remaining_bytes) };
-        packet.data = D::of(Numbers(shown.numbers));
+        packet.data.set(Numbers(shown.numbers));
         packet.ecn = shown.ecn != 0;
         match Class::ALL.get(usize::from(shown.class)) {
             Some(&class) => packet.class = class,
@@ -231,12 +259,16 @@ impl<D: Header> Source<Foreign<D>> for LibrarySource {
     }
     #[inline]
     fn on_ack(&mut self, io: &mut Io<Foreign<D>>, ack: &Ack<D>) {
+        let telemetry = ack.data.telemetry();
         let shown = CAck {
             numbers: ack.data.numbers().0,
             acked_bytes: ack.acked_bytes,
             rtt_ns: ack.rtt_ns,
             in_flight_bytes: ack.in_flight_bytes,
             remaining_bytes: ack.remaining_bytes,
+            links: telemetry.map_or(std::ptr::null(), |header| header.links.as_ptr()),
+            link_count: telemetry.map_or(0, |header| header.hops.into()),
+            path_id: telemetry.map_or(0, |header| header.path),
             segment: ack.segment,
             next_segment: ack.next_segment,
             subflow: ack.subflow.0,
@@ -263,8 +295,8 @@ impl<D: Header> Source<Foreign<D>> for LibrarySource {
     fn on_weight(&mut self, io: &mut Io<Foreign<D>>, weight: f64, _utility: &Arc<Utility>) {
         call!(self, on_weight, "on_weight", io, weight);
     }
-    fn on_reroute(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
-        let shown = path_of(path);
+    fn on_reroute(&mut self, io: &mut Io<Foreign<D>>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
+        let shown = path_of(path, identity(links));
         call!(self, on_reroute, "on_reroute", io, subflow.0.into(), &raw const shown);
     }
     fn on_finish(&mut self, io: &mut Io<Foreign<D>>) {
@@ -297,7 +329,7 @@ macro_rules! show {
         if $self.0.created.table().$field.is_some() {
             let (mut packet, port) = (packet_of($packet), port_of($port));
             call!($self, $field, $name, $io, &raw mut packet, &raw const port);
-            $packet.data = D::of(Numbers(packet.numbers));
+            $packet.data.set(Numbers(packet.numbers));
             $packet.ecn = packet.ecn != 0;
         }
     };

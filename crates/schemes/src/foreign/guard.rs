@@ -2,11 +2,14 @@
 //! out. After the first fault, no hook of the scheme is called any more.
 
 use super::{Foreign, Header, Numbers, asks};
+use crate::red::RedMarker;
 use std::sync::{Arc, OnceLock};
+use subak_core::backend::LinkChange;
 use subak_core::scheme::{
-    Ack, Effect, Hop, Io, Loss, Packet, PacketKind, PathInfo, Port, Reply, Sink, Source, To, Visit,
+    Ack, Controller, ControllerPlace, Effect, Hop, Io, Loss, NodeMachine, Packet, PacketKind, PathInfo, Port, Reply,
+    Sink, Source, To, Visit,
 };
-use subak_core::{FlowId, InputError, LinkId, Ns, SubflowId, Utility};
+use subak_core::{FlowId, InputError, LinkId, NodeId, Ns, SubflowId, Utility};
 
 /// Maximum number of timers of one machine that expire at the same simulated time.
 const MOST_TIMERS: u32 = 10_000;
@@ -24,6 +27,10 @@ pub enum Who {
     Sink(FlowId),
     /// The state at a link.
     Link(LinkId),
+    /// The state at a node.
+    Node(NodeId),
+    /// The central controller.
+    Controller,
 }
 
 /// A call of a hook, as error messages report it.
@@ -60,6 +67,8 @@ impl Faults {
             Who::Flow(flow) => format!("flow {flow}"),
             Who::Sink(flow) => format!("the receiver of flow {flow}"),
             Who::Link(link) => format!("link number {link}"),
+            Who::Node(node) => format!("node number {node}"),
+            Who::Controller => "the controller".to_string(),
         };
         let what = format!("{} of {machine} at {} ns: {what}", hook.name, hook.at_ns);
         let _ = self.0.first.set(InputError::new(format!("scheme \"{}\"", self.0.scheme), what, hint));
@@ -148,11 +157,13 @@ impl Guard {
 
     fn allows_message(&self, to: To, subflow: SubflowId, bytes: u32) -> Result<(), asks::Refusal> {
         match (self.who, to) {
-            (Who::Flow(_), To::Sink) | (Who::Sink(_), To::Source) => {}
+            (Who::Flow(_), To::Sink | To::Controller | To::Host) | (Who::Sink(_), To::Source | To::Host) => {
+                asks::subflow(i64::from(subflow.0), self.subflows)?;
+            }
+            (Who::Node(_), To::Controller | To::Flow(_)) | (Who::Controller, To::Node(_) | To::Flow(_)) => {}
             (Who::Link(_), _) => return Err(("it sends a message".into(), "a hop changes the messages that pass")),
             _ => return Err((format!("it sends a message to {to:?}"), "a source writes to its sink, and a sink back")),
         }
-        asks::subflow(i64::from(subflow.0), self.subflows)?;
         match bytes {
             1..=65_535 => Ok(()),
             _ => Err((format!("a message has {bytes} bytes"), "give 1 to 65535 bytes on the wire")),
@@ -240,10 +251,13 @@ impl<D: Header> Source<Foreign<D>> for ForeignSource<D> {
     }
 }
 
-/// Guarded state at a link: the threshold of ECN marking, and the scheme's machine, if it has one. The machine is
+/// Guarded state at a link: ECN marking, Subak's own state, and the scheme's machine, if it has one. The machine is
 /// boxed, since every packet reads the threshold and most schemes have no machine.
 pub struct ForeignHop<D: Header> {
+    /// Queue length from which on data packets are marked; under RED, some of them.
     pub(super) marks_bytes: u64,
+    pub(super) red: Option<Box<RedMarker>>,
+    pub(super) built_in: D::BuiltIn,
     pub(super) guarded: Option<Box<Guarded<dyn Hop<Foreign<D>>>>>,
 }
 
@@ -262,10 +276,11 @@ macro_rules! guarded_if_any {
 
 impl<D: Header> Hop<Foreign<D>> for ForeignHop<D> {
     fn observes_departures(&self) -> bool {
-        self.guarded.as_ref().is_some_and(|guarded| guarded.machine.observes_departures())
+        self.built_in.observes_departures()
+            || self.guarded.as_ref().is_some_and(|guarded| guarded.machine.observes_departures())
     }
     fn has_state(&self) -> bool {
-        self.guarded.is_some()
+        self.guarded.is_some() || self.built_in.has_state()
     }
     fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
         guarded_if_any!(self, "on_start", io, machine => machine.on_start(io));
@@ -273,7 +288,7 @@ impl<D: Header> Hop<Foreign<D>> for ForeignHop<D> {
     #[inline]
     fn on_enqueue(&mut self, io: &mut Io<Foreign<D>>, packet: &mut Packet<Foreign<D>>, port: &Port) {
         if packet.kind == PacketKind::Data && port.queued_bytes >= self.marks_bytes {
-            packet.ecn = true;
+            packet.ecn |= self.red.as_mut().is_none_or(|red| red.marks(port.queued_bytes));
         }
         if D::SHOWN {
             guarded_if_any!(self, "on_enqueue", io, machine => machine.on_enqueue(io, packet, port));
@@ -281,11 +296,13 @@ impl<D: Header> Hop<Foreign<D>> for ForeignHop<D> {
     }
     #[inline]
     fn on_dequeue(&mut self, io: &mut Io<Foreign<D>>, packet: &mut Packet<Foreign<D>>, port: &Port) {
+        self.built_in.on_dequeue(io, packet, port);
         if D::SHOWN {
             guarded_if_any!(self, "on_dequeue", io, machine => machine.on_dequeue(io, packet, port));
         }
     }
     fn on_capacity(&mut self, port: &Port) {
+        self.built_in.on_capacity(port);
         if let Some(guarded) = self.guarded.as_mut().filter(|guarded| guarded.guard.goes_on()) {
             guarded.machine.on_capacity(port);
         }
@@ -329,6 +346,67 @@ impl<D: Header> Sink<Foreign<D>> for ForeignSink<D> {
     fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32) {
         if self.guarded.as_mut().is_some_and(|guarded| guarded.guard.ticks(io.now_ns)) {
             guarded_if_any!(self, "on_timer", io, machine => machine.on_timer(io, timer));
+        }
+    }
+}
+
+/// Guarded state at a node.
+pub type ForeignNode<D> = Guarded<dyn NodeMachine<Foreign<D>>>;
+
+impl<D: Header> NodeMachine<Foreign<D>> for ForeignNode<D> {
+    fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
+        guarded!(self, "on_start", io, self.machine.on_start(io));
+    }
+    fn admits(&mut self, io: &mut Io<Foreign<D>>, packet: &Packet<Foreign<D>>, port: &Port) -> bool {
+        let mut admitted = true;
+        if D::SHOWN {
+            guarded!(self, "admits", io, admitted = self.machine.admits(io, packet, port));
+        }
+        admitted
+    }
+    fn on_leave(&mut self, io: &mut Io<Foreign<D>>, packet: &Packet<Foreign<D>>, port: &Port) {
+        if D::SHOWN {
+            guarded!(self, "on_leave", io, self.machine.on_leave(io, packet, port));
+        }
+    }
+    fn on_controller(&mut self, io: &mut Io<Foreign<D>>, place: &ControllerPlace) {
+        guarded!(self, "on_controller", io, self.machine.on_controller(io, place));
+    }
+    fn on_flow(&mut self, io: &mut Io<Foreign<D>>, flow: FlowId, message: Numbers) {
+        guarded!(self, "on_flow", io, self.machine.on_flow(io, flow, message));
+    }
+    fn on_ctl(&mut self, io: &mut Io<Foreign<D>>, message: Numbers) {
+        guarded!(self, "on_message", io, self.machine.on_ctl(io, message));
+    }
+    fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32) {
+        if self.guard.ticks(io.now_ns) {
+            guarded!(self, "on_timer", io, self.machine.on_timer(io, timer));
+        }
+    }
+}
+
+/// Guarded central controller.
+pub type ForeignController<D> = Guarded<dyn Controller<Foreign<D>>>;
+
+impl<D: Header> Controller<Foreign<D>> for ForeignController<D> {
+    fn on_start(&mut self, io: &mut Io<Foreign<D>>) {
+        guarded!(self, "on_start", io, self.machine.on_start(io));
+    }
+    fn on_place(&mut self, io: &mut Io<Foreign<D>>, place: &ControllerPlace) {
+        guarded!(self, "on_place", io, self.machine.on_place(io, place));
+    }
+    fn on_ctl(&mut self, io: &mut Io<Foreign<D>>, flow: FlowId, message: Numbers) {
+        guarded!(self, "on_flow", io, self.machine.on_ctl(io, flow, message));
+    }
+    fn on_node(&mut self, io: &mut Io<Foreign<D>>, node: NodeId, message: Numbers) {
+        guarded!(self, "on_node", io, self.machine.on_node(io, node, message));
+    }
+    fn on_link(&mut self, io: &mut Io<Foreign<D>>, link: LinkId, change: LinkChange) {
+        guarded!(self, "on_link", io, self.machine.on_link(io, link, change));
+    }
+    fn on_timer(&mut self, io: &mut Io<Foreign<D>>, timer: u32) {
+        if self.guard.ticks(io.now_ns) {
+            guarded!(self, "on_timer", io, self.machine.on_timer(io, timer));
         }
     }
 }

@@ -4,17 +4,22 @@
 
 use super::calls::{LibraryHop, LibrarySource, path_of, port_of};
 use super::loaded::{Created, Loaded};
-use super::table::{CFlow, CParam, CPath, CTable, VERSION};
-use super::{AskedSchemes, Definition, Facts, Faults, Foreign, Header, Hook, Made, Makes, Marks, QueueKind, Who};
+use super::table::{CFlow, CParam, CPath, CTable, GO_BACK_N, LOSSLESS, PATH_DEPENDENT, ROUND_ROBIN, VERSION};
+use super::{
+    AskedSchemes, BuiltInHop, Definition, Facts, Faults, Foreign, Header, Hook, Made, Makes, Marking, Notes, QueueKind,
+    QueueLength, Who,
+};
+use crate::lossless;
+use crate::telemetry::identity;
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use subak_core::InputError;
 use subak_core::keys::{Low, ValueType};
 use subak_core::scheme::{
     FlowInfo, Goal, Headers, Hop, Info, Param, Params, Port, Recovery, Rules, SchemeKind, Settles, Source,
 };
+use subak_core::{InputError, Nic};
 
 /// Copies the library to a new file, calls the function with the file's path, and removes the file.
 pub type Copied = Arc<dyn Fn(&mut dyn FnMut(&Path)) -> std::io::Result<()> + Send + Sync>;
@@ -148,17 +153,79 @@ fn facts(table: &CTable, values: &[f64], info: &Info) -> Result<Facts, InputErro
             return Err(InputError::new("library", what, "give Fifo, Priority, Rank or Stfq"));
         }
     };
-    let marks = match text_at(table.mark) {
-        name if name.is_empty() => None,
-        name => Some(marks(&name, values, info)?),
+    let hop = match text_at(table.links).as_str() {
+        "" => BuiltInHop::None,
+        "LargestWait" => BuiltInHop::LargestWait(0),
+        "Telemetry" => BuiltInHop::Telemetry,
+        other => {
+            let what = format!("its table has unknown state at links, \"{other}\"");
+            return Err(InputError::new("library", what, "give Telemetry, LargestWait or NULL"));
+        }
     };
+    let sees_packets = table.stamp.is_some() || table.hop_on_enqueue.is_some() || table.hop_on_dequeue.is_some();
+    if hop == BuiltInHop::Telemetry && (sees_packets || matches!(queue, QueueKind::Rank | QueueKind::Stfq)) {
+        let what = "its table has Telemetry, whose packets have no numbers, and a hook or queue that reads them";
+        return Err(InputError::new(
+            "library",
+            what,
+            "leave stamp, hop_on_enqueue, hop_on_dequeue, Rank and Stfq away",
+        ));
+    }
+    let has = |flag| table.flags & flag > 0;
+    if table.flags & !(LOSSLESS | GO_BACK_N | ROUND_ROBIN | PATH_DEPENDENT) > 0 {
+        let what = format!("its table has unknown flags, {:#x}", table.flags);
+        return Err(InputError::new("library", what, "give a sum of the flags that subak_scheme.h names, or 0"));
+    }
+    if has(LOSSLESS) && !matches!(queue, QueueKind::Priority) {
+        let what = "its table is lossless, and its queue cannot be paused";
+        return Err(InputError::new("library", what, "give the queue \"Priority\""));
+    }
     let rto_max_ns = if table.rto_max_ns > 0 { table.rto_max_ns } else { Recovery::default().rto_max_ns };
-    let recovery = Recovery { rto_min_ns: table.rto_min_ns, rto_max_ns, ..Recovery::default() };
-    let headers = Headers { data_bytes: table.header_bytes.min(1000), ack_bytes: table.ack_header_bytes.min(1000) };
-    Ok(Facts { rules: Rules { recovery, headers, ..Rules::default() }, queue, marks })
+    let recovery = match has(GO_BACK_N) {
+        true => Recovery { reorder: None, probe: false, go_back: true, ..Recovery::default() },
+        false => Recovery::default(),
+    };
+    let rules = Rules {
+        recovery: Recovery { rto_min_ns: table.rto_min_ns, rto_max_ns, ..recovery },
+        headers: Headers { data_bytes: table.header_bytes.min(1000), ack_bytes: table.ack_header_bytes.min(1000) },
+        lossless: has(LOSSLESS).then_some(lossless::DEFAULT),
+        nic: has(ROUND_ROBIN).then_some(Nic::TakesTurns),
+        one_path: has(PATH_DEPENDENT),
+        ..Rules::default()
+    };
+    Ok(Facts { rules, queue, marks: marking(table, values, info)?, hop, has_controller: false })
 }
 
-fn marks(name: &str, values: &[f64], info: &Info) -> Result<(String, Marks), InputError> {
+/// The marking that the table declares, whose parameters have the values `values`.
+fn marking(table: &CTable, values: &[f64], info: &Info) -> Result<Option<Marking>, InputError> {
+    let [mark, high, most] = [table.mark, table.red_high, table.red_most].map(text_at);
+    if mark.is_empty() {
+        let is_red = !high.is_empty() || !most.is_empty();
+        let refusal = || InputError::new("library", "its table has red_high or red_most without mark", "set mark, too");
+        return if is_red { Err(refusal()) } else { Ok(None) };
+    }
+    let red = match (high.is_empty(), most.is_empty()) {
+        (true, true) => None,
+        (false, false) => {
+            let place = info.params.iter().position(|p| p.key.name == most).ok_or_else(|| {
+                let what = format!("its table has red_most = \"{most}\", which is no parameter");
+                InputError::new("library", what, "declare it in params")
+            })?;
+            Some((queue_length(&high, values, info)?, values.get(place).copied().unwrap_or_default().clamp(0.0, 1.0)))
+        }
+        _ => {
+            return Err(InputError::new(
+                "library",
+                "its table has one of red_high and red_most",
+                "set both, or neither",
+            ));
+        }
+    };
+    Ok(Some(Marking { threshold: queue_length(&mark, values, info)?, param: mark, red }))
+}
+
+/// The queue length that the parameter called `name` sets.
+fn queue_length(name: &str, values: &[f64], info: &Info) -> Result<QueueLength, InputError> {
     let refuse = || {
         let what = format!("its table marks by \"{name}\", which is no parameter in packets or bytes");
         InputError::new("library", what, "declare it in params")
@@ -166,8 +233,8 @@ fn marks(name: &str, values: &[f64], info: &Info) -> Result<(String, Marks), Inp
     let place = info.params.iter().position(|p| p.key.name == name).ok_or_else(refuse)?;
     let value = values.get(place).copied().unwrap_or_default();
     match info.params[place].key.value_type {
-        ValueType::Packets => Ok((name.to_string(), Marks::Packets(value))),
-        ValueType::Bytes => Ok((name.to_string(), Marks::Bytes(value))),
+        ValueType::Packets => Ok(QueueLength::Packets(value)),
+        ValueType::Bytes => Ok(QueueLength::Bytes(value)),
         _ => Err(refuse()),
     }
 }
@@ -193,10 +260,17 @@ impl Definition for LibraryDefinition {
         let has_numbers = table.stamp.is_some()
             || table.hop_on_enqueue.is_some()
             || table.hop_on_dequeue.is_some()
+            || facts.hop != BuiltInHop::None
             || !matches!(facts.queue, QueueKind::Fifo);
+        let has_telemetry = facts.hop == BuiltInHop::Telemetry;
         let scheme = scheme.unwrap_or(std::ptr::null_mut());
-        let scheme = Arc::new(LibraryScheme(Arc::new(Created { loaded, scheme, facts, faults })));
-        Ok(if has_numbers { Made::WithNumbers(Foreign(scheme)) } else { Made::Plain(Foreign(scheme)) })
+        let scheme =
+            Arc::new(LibraryScheme(Arc::new(Created { loaded, scheme, facts, faults, notes: Notes::default() })));
+        Ok(match (has_telemetry, has_numbers) {
+            (true, _) => Made::WithTelemetry(Foreign(scheme)),
+            (false, true) => Made::WithNumbers(Foreign(scheme)),
+            (false, false) => Made::Plain(Foreign(scheme)),
+        })
     }
     fn asked(&self, params: &Params) -> Result<Made, InputError> {
         self.asked.get(params, || self.make(params))
@@ -215,8 +289,12 @@ impl<D: Header> Makes<D> for LibraryScheme {
     fn faults(&self) -> &Faults {
         &self.0.faults
     }
+    fn notes(&self) -> Option<&Notes> {
+        Some(&self.0.notes)
+    }
     fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Foreign<D>>> {
-        let paths: Vec<CPath> = flow.paths.iter().map(path_of).collect();
+        let id = |k| flow.links.get(k).map_or(0, |links| identity(links));
+        let paths: Vec<CPath> = flow.paths.iter_enumerated().map(|(k, path)| path_of(path, id(k))).collect();
         let shown = CFlow {
             weight: flow.weight,
             size_bytes: flow.size_bytes.unwrap_or(u64::MAX),

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "functions of a library are called by their addresses")]
 
 use super::table::{CMachine, CTable, VERSION};
-use super::{Facts, Faults};
+use super::{Facts, Faults, Notes};
 use libloading::Library;
 use std::path::Path;
 use subak_core::InputError;
@@ -66,6 +66,7 @@ pub struct Created {
     pub scheme: CMachine,
     pub facts: Facts,
     pub faults: Faults,
+    pub notes: Notes,
 }
 
 // As with `Loaded`: one thread calls the functions of a trial.

@@ -6,86 +6,32 @@ mod asks;
 mod calls;
 mod facts;
 mod guard;
+mod header;
 mod library;
 mod loaded;
 mod notes;
 mod table;
 
-pub use asks::{note, pace, rate_bps, subflow, window_bytes};
-pub use facts::{Facts, Marks, QueueKind};
+pub use asks::{Refusal, note, pace, rate_bps, subflow, window_bytes};
+pub use facts::{BuiltInHop, Facts, Marking, QueueKind, QueueLength};
 pub use guard::{Faults, Hook, Who};
+pub use header::{Header, NUMBERS, Numbers};
 pub use library::{Copied, LibraryDefinition};
-pub use notes::Notes;
+pub use notes::{MOST_NOTES, Notes};
 
-use crate::queue::{Fifo, PFabricQueue, Priority, Ranked, Stfq, VirtualLength};
+use crate::lossless::room_bytes;
+use crate::red::RedMarker;
+use crate::telemetry::IntHeader;
 use guard::{ForeignHop, ForeignSink, ForeignSource, Guarded};
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::scheme::{
-    Around, Doubt, FlowInfo, Hop, Info, Note, Packet, Params, Port, Queue, Rules, Scheme, Sink, Source,
+    Around, Controller, Doubt, Excess, FlowInfo, Hop, Info, NodeInfo, NodeMachine, Note, Params, Port, Rules, Scheme,
+    Sink, Source,
 };
-use subak_core::{FlowId, InputError, Ns};
-
-/// Count of numbers in a packet's header, or in a control message.
-pub const NUMBERS: usize = 8;
-
-/// Numbers of a user-supplied scheme in a packet's header, or in a control message.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Numbers(pub [f64; NUMBERS]);
-
-/// Header of the packets of a user-supplied scheme: [`Numbers`], or `()` for a scheme none of whose hooks sees packets.
-/// Packets without numbers are half as large.
-pub trait Header: Copy + Default + Debug + Send + 'static {
-    /// Whether hooks see packets: `stamp`, `on_enqueue`, `on_dequeue` and `on_data`.
-    const SHOWN: bool;
-    /// Output queue of a scheme with these headers.
-    type Queue: Queue<Foreign<Self>>;
-    /// An empty queue of type `kind` at `port`. Headers without numbers only have drop-tail FIFOs.
-    fn queue(kind: QueueKind, port: &Port) -> Self::Queue;
-    /// The numbers; zeros without them.
-    fn numbers(&self) -> Numbers;
-    /// The header with these numbers.
-    fn of(numbers: Numbers) -> Self;
-}
-
-impl Header for () {
-    const SHOWN: bool = false;
-    type Queue = Fifo;
-    fn queue(kind: QueueKind, port: &Port) -> Fifo {
-        debug_assert!(matches!(kind, QueueKind::Fifo), "other queues read the numbers of packets");
-        Fifo::new(port.buffer_bytes)
-    }
-    #[inline]
-    fn numbers(&self) -> Numbers {
-        Numbers::default()
-    }
-    #[inline]
-    fn of(_numbers: Numbers) {}
-}
-
-impl Header for Numbers {
-    const SHOWN: bool = true;
-    type Queue = Box<dyn Queue<Foreign>>;
-    fn queue(kind: QueueKind, port: &Port) -> Self::Queue {
-        match kind {
-            QueueKind::Fifo => Box::new(Fifo::new(port.buffer_bytes)),
-            QueueKind::Priority => Box::new(Priority::new(port.buffer_bytes)),
-            QueueKind::Rank => Box::new(PFabricQueue::new(port.buffer_bytes)),
-            QueueKind::Stfq => Box::new(Stfq::new(port)),
-            QueueKind::FairCodel(plan) => Box::new(plan.queue(port)),
-        }
-    }
-    #[inline]
-    fn numbers(&self) -> Numbers {
-        *self
-    }
-    #[inline]
-    fn of(numbers: Numbers) -> Self {
-        numbers
-    }
-}
+use subak_core::{InputError, Network, Ns};
 
 /// Schemes created only to read their properties, by parameters. They are never run, so that they can be reused.
 #[derive(Default)]
@@ -136,6 +82,8 @@ pub enum Made {
     WithNumbers(Foreign),
     /// Packets have no numbers, and hooks do not see packets.
     Plain(Foreign<()>),
+    /// Links add their telemetry to packets, and hooks do not see packets.
+    WithTelemetry(Foreign<IntHeader>),
 }
 
 /// Creates the state machines of a user-supplied scheme.
@@ -158,6 +106,17 @@ pub trait Makes<D: Header = Numbers>: Send + Sync {
     /// The receiver of `flow`; `None`: a receiver that echoes the numbers of each packet in its ACK.
     fn sink(&self, flow: &FlowInfo) -> Option<Box<dyn Sink<Foreign<D>>>> {
         let _ = flow;
+        None
+    }
+    /// The state machine of a node; `None` if the scheme has none there.
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Foreign<D>>>> {
+        let _ = node;
+        None
+    }
+    /// The central controller of a scheme that [has one](Facts::has_controller). On a network without links the
+    /// controller is only asked for, and never called.
+    fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Foreign<D>>>> {
+        let _ = network;
         None
     }
 }
@@ -188,25 +147,40 @@ impl<D: Header> Scheme for Foreign<D> {
     fn take_notes(&self) -> Vec<Note> {
         self.0.notes().map(Notes::take).unwrap_or_default()
     }
-    fn on_flood(&self, flow: FlowId, at_ns: Ns) {
-        let hook = Hook { name: "pace", who: Who::Flow(flow), at_ns };
-        self.0.faults().note(hook, "a GiB is in flight", "give a rate or a window that bounds the flow");
+    fn on_excess(&self, excess: Excess, at_ns: Ns) {
+        let (name, who, what, hint) = match excess {
+            Excess::InFlight(flow) => {
+                let hint = "give a rate or a window that bounds the flow";
+                ("pace", Who::Flow(flow), "a GiB is in flight", hint)
+            }
+            Excess::Messages(flow) => {
+                let hint = "answer a message once, or after a timer";
+                ("on_message", Who::Flow(flow), "the flow and its host answer each other without end", hint)
+            }
+        };
+        self.0.faults().note(Hook { name, who, at_ns }, what, hint);
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let facts = self.0.facts();
-        let Some((param, marks)) = &facts.marks else { return Vec::new() };
-        Doubt::of_marking(around, param, |port| marks.bytes(port)).into_iter().collect()
+        // The ports of a lossless switch share its buffer.
+        let Some(marking) = facts.marks.as_ref().filter(|_| facts.rules.lossless.is_none()) else { return Vec::new() };
+        Doubt::of_marking(around, &marking.param, |port| marking.threshold.bytes(port)).into_iter().collect()
     }
     fn queue(&self, port: &Port) -> D::Queue {
-        D::queue(self.0.facts().queue, port)
+        let facts = self.0.facts();
+        D::queue(facts.queue, port, room_bytes(facts.rules.lossless, port))
     }
     fn source(&self, flow: &FlowInfo) -> ForeignSource<D> {
         Guarded::new(self.0.source(flow), Who::Flow(flow.flow), flow.paths.len(), self.0.faults())
     }
     fn hop(&self, port: &Port) -> ForeignHop<D> {
+        let facts = self.0.facts();
         let guarded = |machine| Box::new(Guarded::new(machine, Who::Link(port.link), 0, self.0.faults()));
+        let red = facts.marks.as_ref().and_then(|marking| marking.red_at(port));
         ForeignHop {
-            marks_bytes: self.0.facts().marks.as_ref().map_or(u64::MAX, |(_, marks)| marks.bytes(port)),
+            marks_bytes: facts.marks.as_ref().map_or(u64::MAX, |marking| marking.threshold.bytes(port)),
+            red: red.map(|red| Box::new(RedMarker::new(red, port.seed))),
+            built_in: D::built_in(facts.hop, port),
             guarded: self.0.hop(port).map(guarded),
         }
     }
@@ -215,18 +189,11 @@ impl<D: Header> Scheme for Foreign<D> {
         let guarded = |machine| Box::new(Guarded::new(machine, who, subflows, self.0.faults()));
         ForeignSink { guarded: self.0.sink(flow).map(guarded) }
     }
-}
-
-/// The rank of a packet is the first number of its header. Queues also read this number as its virtual length.
-impl Ranked for Foreign {
-    fn rank(packet: &Packet<Foreign>) -> u64 {
-        packet.data.0[0].max(0.0) as u64
+    fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
+        let machine = self.0.facts().has_controller.then(|| self.0.controller(network))??;
+        Some(Box::new(Guarded::new(machine, Who::Controller, 0, self.0.faults())))
     }
-}
-
-impl VirtualLength for Numbers {
-    fn virtual_len(&self) -> f64 {
-        let length = self.0[0];
-        if length.is_finite() { length.max(0.0) } else { 0.0 }
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn NodeMachine<Self>>> {
+        Some(Box::new(Guarded::new(self.0.node(node)?, Who::Node(node.node), 0, self.0.faults())))
     }
 }

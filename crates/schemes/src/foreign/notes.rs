@@ -10,6 +10,9 @@ use subak_core::{Ns, SubflowId};
 /// Maximum number of different names of a scheme's notes.
 const MOST_NAMES: usize = 1000;
 
+/// Maximum number of notes of one call of a hook.
+pub const MOST_NOTES: usize = 10_000;
+
 /// Notes of a scheme that have not been taken yet. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Notes(Arc<Mutex<Kept>>);
@@ -49,6 +52,7 @@ impl Notes {
         let (flow, link) = match who {
             Who::Flow(flow) | Who::Sink(flow) => (Some(flow), None),
             Who::Link(link) => (None, Some(link)),
+            Who::Node(_) | Who::Controller => (None, None),
         };
         let note = |(name, value)| Note { time_ns, flow, link, subflow, name, value };
         self.kept().notes.extend(values.into_iter().map(note));

@@ -1,9 +1,10 @@
 //! Rust declarations of `include/subak_scheme.h`: the structures and functions that a library and Subak share.
 
+use crate::telemetry::Record;
 use std::ffi::{c_char, c_void};
 
 /// Version of the table; a library with another version is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A parameter: a number with a unit.
 #[repr(C)]
@@ -22,6 +23,7 @@ pub struct CPath {
     pub min_capacity_bps: f64,
     pub base_rtt_ns: u64,
     pub hops: u32,
+    pub id: u32,
 }
 
 /// A flow at its start, as a source is created.
@@ -78,6 +80,9 @@ pub struct CAck {
     pub rtt_ns: u64,
     pub in_flight_bytes: u64,
     pub remaining_bytes: u64,
+    pub links: *const Record,
+    pub link_count: u32,
+    pub path_id: u32,
     pub segment: u32,
     pub next_segment: u32,
     pub subflow: u8,
@@ -112,6 +117,7 @@ pub struct CIo {
     pub send: extern "C" fn(*mut CIo, u32, *const f64, u32, u32),
     pub pause: extern "C" fn(*mut CIo, u32, u32),
     pub random: extern "C" fn(*mut CIo) -> f64,
+    pub note: extern "C" fn(*mut CIo, i32, *const c_char, f64),
     pub fail: extern "C" fn(*mut CIo, *const c_char),
     pub context: *mut c_void,
 }
@@ -120,6 +126,15 @@ pub struct CIo {
 pub type CMachine = *mut c_void;
 /// A hook whose only arguments are the machine and its `io`.
 pub type Plain = Option<unsafe extern "C" fn(CMachine, *mut CIo)>;
+
+/// Flag of a table: switches are lossless.
+pub const LOSSLESS: u64 = 1;
+/// Flag of a table: receivers drop segments out of order.
+pub const GO_BACK_N: u64 = 2;
+/// Flag of a table: hosts serve their flows round robin.
+pub const ROUND_ROBIN: u64 = 4;
+/// Flag of a table: all packets of a subflow take one path.
+pub const PATH_DEPENDENT: u64 = 8;
 
 /// The table that a library exports. Functions that are null are not called.
 #[repr(C)]
@@ -133,6 +148,10 @@ pub struct CTable {
     pub params: *const CParam,
     pub queue: *const c_char,
     pub mark: *const c_char,
+    pub red_high: *const c_char,
+    pub red_most: *const c_char,
+    pub links: *const c_char,
+    pub flags: u64,
     pub header_bytes: u32,
     pub ack_header_bytes: u32,
     pub rto_min_ns: u64,

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define SUBAK_SCHEME_VERSION 1
+#define SUBAK_SCHEME_VERSION 2
 /* How many numbers a header or a message has. */
 #define SUBAK_NUMBERS 8
 /* No limit, as a rate or a window. */
@@ -44,6 +44,7 @@ struct subak_path {
     double min_capacity_bps; /* of the narrowest link */
     uint64_t base_rtt_ns;
     uint32_t hops;
+    uint32_t id; /* identity of the links after the first: path_id of an ACK */
 };
 
 struct subak_flow {
@@ -87,12 +88,23 @@ struct subak_packet {
     uint8_t class_;
 };
 
+/* Telemetry of a link, as the packet left it. at_ns and sent_bytes wrap around at 2^32: subtract them as uint32_t. */
+struct subak_record {
+    uint32_t at_ns;
+    uint32_t sent_bytes;   /* by the link so far, this packet included */
+    uint32_t queued_bytes; /* behind the packet */
+    float bytes_per_ns;    /* rate of the link */
+};
+
 struct subak_ack {
     double numbers[SUBAK_NUMBERS];
     uint64_t acked_bytes;
     uint64_t rtt_ns;
     uint64_t in_flight_bytes;
     uint64_t remaining_bytes; /* SUBAK_ENDLESS: endless flow */
+    const struct subak_record *links; /* of each link after the first; only with links = "Telemetry" */
+    uint32_t link_count;
+    uint32_t path_id; /* of the path that the packet took; only with links = "Telemetry" */
     uint32_t segment;
     uint32_t next_segment;
     uint8_t subflow;
@@ -127,10 +139,18 @@ struct subak_io {
     void (*pause)(struct subak_io *, uint32_t class_, uint32_t on);
     /* A random number in [0, 1), from a stream of the source's or hop's own. */
     double (*random)(struct subak_io *);
+    /* Records a value of a subflow (-1: none) as a row of kind note in the results. */
+    void (*note)(struct subak_io *, int32_t subflow, const char *name, double value);
     /* Ends the trial with this text. */
     void (*fail)(struct subak_io *, const char *why);
     void *context;
 };
+
+/* flags of a table */
+#define SUBAK_LOSSLESS 1       /* switches pause links (PFC) and do not drop; queue = "Priority" */
+#define SUBAK_GO_BACK_N 2      /* receivers drop segments out of order; the RTO alone marks segments lost */
+#define SUBAK_ROUND_ROBIN 4    /* hosts serve their flows round robin */
+#define SUBAK_PATH_DEPENDENT 8 /* all packets of a subflow take one path */
 
 struct subak_scheme {
     uint32_t version; /* SUBAK_SCHEME_VERSION */
@@ -141,6 +161,10 @@ struct subak_scheme {
     const struct subak_param *params;
     const char *queue; /* "Fifo" (also NULL), "Priority", "Rank" or "Stfq" */
     const char *mark;  /* name of the ECN threshold parameter, packets (at 10 Gb/s) or bytes; NULL: no marks */
+    const char *red_high; /* RED: parameter of the queue from which on all packets are marked, in the unit of mark; or NULL */
+    const char *red_most; /* RED: parameter of the probability of a mark just below red_high; or NULL */
+    const char *links;    /* state at links: "Telemetry" (without stamp and hop), "LargestWait" (numbers[0], ns), or NULL */
+    uint64_t flags;
     uint32_t header_bytes;
     uint32_t ack_header_bytes;
     uint64_t rto_min_ns; /* 0: the RTT when all buffers are full */

@@ -2,7 +2,7 @@
 
 use subak_core::scheme::{Ack, FlowInfo, Io, Loss, LossKind, Packet, Recovery, Rules, Source};
 use subak_core::{IdVec, Ns, SubflowId};
-use subak_schemes::foreign::{Facts, Faults, Foreign, Header, Makes, Marks};
+use subak_schemes::foreign::{Facts, Faults, Foreign, Header, Makes, Marking, QueueLength};
 
 const G: f64 = 1.0 / 16.0;
 
@@ -14,7 +14,7 @@ pub struct BoxedDctcp {
 impl BoxedDctcp {
     pub fn new(faults: Faults) -> Self {
         let recovery = Recovery { rto_min_ns: 1_000_000, ..Recovery::default() };
-        let marks = Some(("k".to_string(), Marks::Packets(65.0)));
+        let marks = Some(Marking::step("k", QueueLength::Packets(65.0)));
         BoxedDctcp { facts: Facts { rules: Rules { recovery, ..Rules::default() }, marks, ..Facts::default() }, faults }
     }
 }
