@@ -113,7 +113,25 @@ COMPARED = (
 JOBS = tuple(m for m in COMPARED if m.name in ("job_time_mean_ns", "job_slowdown_mean"))
 """Metrics that a table of jobs has as columns."""
 
+CLASSES = (
+    *(m for m in COMPARED if m.name in ("flows", "completed", "slowdown_mean", "slowdown_p99")),
+    Metric("fct_mean_ns", "Mean FCT", "flow completion time, mean", _nanoseconds, "unfinished"),
+    Metric("fct_p99_ns", "p99 FCT", "the same, 99th percentile", _nanoseconds, "unfinished"),
+)
+"""Metrics that a table of classes of flows has as columns."""
+
 CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at_end", "end_error")))
+
+
+def classes_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of the classes of flows in the ``rows`` of a comparison."""
+    return list(dict.fromkeys(one["class"] for row in rows for one in row.get("classes", ())))
+
+
+def of_class(row: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """The row of a comparison for the flows of the class ``name`` alone."""
+    found = next((one for one in row.get("classes", ()) if one["class"] == name), None)
+    return None if found is None else {**row, "metrics": found["metrics"], "sizes": found["sizes"]}
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:

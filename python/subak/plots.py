@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from subak import swept
 from subak.errors import InputError
-from subak.metrics import COMPARED, shown_labels, sweep_point_of
+from subak.metrics import CLASSES, COMPARED, classes_of, of_class, shown_labels, sweep_point_of
 from subak.swept import Point, points
 
 if TYPE_CHECKING:
@@ -27,14 +27,15 @@ def plot(
     metric: str,
     ax: Axes | None,
     against: str | None = None,
+    class_: str | None = None,
 ) -> Axes:
     """Plots a metric against the swept key; without a sweep, slowdown by flow size or a bar for each scheme."""
-    known = {one.name: one for one in COMPARED}
+    known = {one.name: one for one in (*COMPARED, *CLASSES)}
     if metric not in known:
         raise InputError(None, "metric", f'there is no metric "{metric}"', f"choose one of: {', '.join(known)}")
     axes = ax if ax is not None else _new_axes()
     labels = shown_labels(manifest)
-    rows = [row for row in summary["rows"] if metric in row["metrics"]]
+    rows = [row for row in _rows(summary["rows"], class_) if metric in row["metrics"]]
     if not rows:
         raise InputError(str(folder), "", f"the run did not measure {metric}", "see Results.summary()")
     title = known[metric].title
@@ -58,6 +59,17 @@ def plot(
     elif named:
         axes.legend()
     return axes
+
+
+def _rows(rows: list[Any], class_: str | None) -> list[Any]:
+    """The rows of a comparison; with ``class_``, for the flows of that class alone."""
+    if class_ is None:
+        return rows
+    names = classes_of(rows)
+    if class_ not in names:
+        hint = f"choose one of: {', '.join(names)}" if names else "name the workloads of the spec"
+        raise InputError(None, "class_", f'no flows are of a class "{class_}"', hint)
+    return [mine for row in rows if (mine := of_class(row, class_))]
 
 
 def _new_axes() -> Axes:

@@ -182,16 +182,23 @@ class Results:
         return summary
 
     @inputs.keywords
-    def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None, *, against: str | None = None) -> Axes:
+    def plot(
+        self,
+        metric: str = "slowdown_mean",
+        ax: Axes | None = None,
+        *,
+        against: str | None = None,
+        class_: str | None = None,
+    ) -> Axes:
         """Plots a metric of ``summary`` with matplotlib and returns the axes.
 
         The x axis is the swept number, or, of several, the one named by ``against`` (``"buffer"``, ``"params.k"``); the
         others are separate curves. Without a sweep, slowdown is plotted by flow size, and any other metric as a bar for
-        each scheme.
+        each scheme. ``class_`` names the workload whose flows alone count.
         """
         from subak.plots import plot
 
-        return plot(self.folder, self.manifest, self.summary(), metric, ax, against)
+        return plot(self.folder, self.manifest, self.summary(), metric, ax, against, class_)
 
     def _repr_html_(self) -> str:
         from subak import notebook

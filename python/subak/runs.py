@@ -316,9 +316,14 @@ def load(
 
 
 def _with_rows(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The spec with the flows of its workload as dicts, if they were given as a table."""
+    """The spec with the flows of its workloads as dicts, where they were given as a table."""
+
+    def in_rows(workload: Any, place: str) -> Any:
+        if not isinstance(workload, Mapping) or not tables.is_frame(workload.get("flows")):
+            return workload
+        return {**workload, "flows": tables.rows_of(workload["flows"], f"{place}.flows", schemas.steps())}
+
     workload = spec.get("workload")
-    if not isinstance(workload, Mapping) or not tables.is_frame(workload.get("flows")):
-        return spec
-    rows = tables.rows_of(workload["flows"], "workload.flows", schemas.steps())
-    return {**spec, "workload": {**workload, "flows": rows}}
+    if isinstance(workload, list):
+        return {**spec, "workload": [in_rows(one, f"workload[{i}]") for i, one in enumerate(workload)]}
+    return spec if workload is None else {**spec, "workload": in_rows(workload, "workload")}

@@ -149,7 +149,7 @@ def _spec() -> Schema:
     keys |= {name: _either(keys[name], _list(sections[name])) for name in swept}
     keys["network"] = _either(_swept(_network(NIC)), _list(_network(NIC)))
     kinds = _of_kinds(sections["workload"])
-    keys["workload"] = _either(_swept(kinds), _list(kinds))
+    keys["workload"] = _either(_swept(kinds), _list(_swept(kinds)))
     keys["policy"] = _either(_swept(_policy()), _list(_policy()))
     keys["fault"] = _list(_swept(_of_kinds(sections["fault"]["items"])))
     keys["scheme"] = _schemes()

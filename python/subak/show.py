@@ -172,7 +172,7 @@ def _rates(out: Console, folder: str, manifest: Mapping[str, Any]) -> None:
     from subak.metrics import shown_labels
 
     workload = manifest["spec"]["workload"]
-    if workload.get("kind") != "steps" or len(workload["flows"]) > MOST_FLOWS:
+    if not isinstance(workload, Mapping) or workload.get("kind") != "steps" or len(workload["flows"]) > MOST_FLOWS:
         return
     results, labels = Results(folder), shown_labels(manifest)
     warmup = manifest["spec"]["run"].get("warmup", 0)
@@ -214,12 +214,29 @@ def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
         for i, metric in enumerate(shown):
             listed.add_row(metric.title, *(mine[i] for mine in values))
     out.print(listed)
+    _classes(out, summary, labels)
     _jobs(out, summary, labels)
     _criteria(out, summary)
     if any(row["metrics"].get(m.bounded, {"mean": 0})["mean"] > 0 for row in rows for m in shown if m.bounded):
         out.print("≥: flows or jobs did not finish; they count with the time that they had taken when the run ended.")
     if any(row["seeds"] > 1 for row in rows):
         out.print("± is half the 95% confidence interval over the seeds.")
+
+
+def _classes(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+    """Prints the metrics of each class of flows."""
+    from subak.metrics import CLASSES, classes_of, of_class, sweep_point_of
+
+    names = classes_of(summary["rows"])
+    if not names:
+        return
+    listed = table(None, "Class", "Scheme", *(["Sweep point"] if summary["axes"] else []), *(m.title for m in CLASSES))
+    for name in names:
+        for row in summary["rows"]:
+            where = [labels.get(row["scheme"], row["scheme"]), sweep_point_of(row["axes"], summary["axes"])]
+            if mine := of_class(row, name):
+                listed.add_row(name, *filter(None, where), *(m.in_row(mine) for m in CLASSES))
+    out.print(listed)
 
 
 def _jobs(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:

@@ -161,24 +161,6 @@ print(subak.run({spec([{"name": "mine"}])!r}, "out", schemes={{"mine": Mine}}, p
     assert subak.Results(tmp_path / "out").table().num_rows > 0
 
 
-POWERTCP_WHERE: list[dict[str, Any]] = [
-    {},
-    {"workload": {"kind": "incast", "senders": 7, "size": "100kB", "interval": "2us"}},
-    {"network": {"kind": "dumbbell", "pairs": 4, "host_rate": "10Gbps", "bottleneck_rate": "10Gbps"}},
-    {"fault": [{"kind": "loss", "probability": 0.01}]},
-]
-
-
-@pytest.mark.parametrize("more", POWERTCP_WHERE, ids=["star", "incast", "two switches", "loss"])
-def test_powertcp_in_python_equals_ours(more: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "powertcp.py").write_text((ROOT / "examples/schemes/powertcp.py").read_text())
-    ours = {"name": "powertcp", "params": {"pfc": "off", "recovery": "selective"}}
-    results = run(tmp_path, [ours, {"name": "mine", "python": "powertcp.py:PowerTcp"}], **more)
-    assert not results.failed, results.failed
-    assert rows_of(results, "mine").num_rows > 100
-    assert rows_of(results, "mine").equals(rows_of(results, "powertcp"))
-
-
 def test_two_hash_seeds_give_the_same_bytes(tmp_path: Path) -> None:
 
     (tmp_path / "mine.py").write_text((TEMPLATES / "rcp.py").read_text())

@@ -85,7 +85,11 @@ def test_a_fault_ends_its_trial_in_words(body: str, says: str, tmp_path: Path) -
             "ack.delay",
             r"on_ack of .* 'delay'; there are acked_bytes, data, ecn, ",
         ),
-        ("on_ack(self, io, ack)", "assert 0, ack", r"on_ack of .* Ack\(acked_bytes=\d+, data=\(0.0, .*, subflow=0\) "),
+        (
+            "on_ack(self, io, ack)",
+            "assert 0, ack",
+            r"on_ack of .* Ack\(acked_bytes=\d+, data=\(0.0, .*, subflow=0, telemetry=None\) ",
+        ),
         ("on_ack(self, *rest)", "assert 0, len(rest)", r"on_ack of .* AssertionError: 2 "),
         (
             "on_ack(self, io)",
@@ -231,7 +235,7 @@ def test_flows_that_are_held_for_ever_are_told(body: str, flows: int | None, tmp
         (
             "def source(self, flow):",
             "def on_timer(self, io, timer): pass\n    def source(self, flow):",
-            "in the class that source() or hop() or sink() returns",
+            "in the class that source() or hop() or sink() or node() or controller() returns",
         ),
         (
             "def source(self, flow):",
@@ -250,7 +254,7 @@ def test_flows_that_are_held_for_ever_are_told(body: str, flows: int | None, tmp
         ),
         ("def source(self, flow):", "header_bytes = -1\n    def source(self, flow):", "header_bytes: it is -1"),
         ("def source(self, flow):", "goal = 'maxmin'\n    def source(self, flow):", 'did you mean "max-min"?'),
-        ("def source(self, flow):", "controller = 3\n    def source(self, flow):", "controller is not there yet"),
+        ("def source(self, flow):", "node = 3\n    def source(self, flow):", "it is 3; define node(self, node)"),
         (
             "def source(self, flow):",
             "def check(self): 1/0\n    def source(self, flow):",

@@ -89,6 +89,14 @@ impl Narrow {
         }
     }
 
+    /// Adds the flows that `more` counts.
+    pub fn join(&mut self, more: Narrow) {
+        self.flows += more.flows;
+        if more.widest.0 - more.widest.1 > self.widest.0 - self.widest.1 {
+            self.widest = more.widest;
+        }
+    }
+
     /// Text of a warning about these flows, `of` (such as `12 flows`); `None` if there are none.
     pub fn warning(&self, of: &str) -> Option<String> {
         let (asked, paths) = self.widest;

@@ -49,7 +49,7 @@ mod _subak {
         ned_times::ned_times,
         network::PyNetwork,
         outside::io::IoView,
-        outside::places::{LinkView, NetworkView, NodeView, PlaceView},
+        outside::places::{LinkInfoView, NetworkView, NodeView, PlaceView},
         outside::views::{
             AckView, FlowInfoView, LinkRecordView, LossView, Message, PacketView, PathView, PortView, VisitView,
         },

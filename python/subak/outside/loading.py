@@ -84,6 +84,13 @@ def define(text: Text) -> dict[str, Any]:
         return {"compiled": cls._compile(text), "goal": "own", "settles": None}
     if cls.source is scheme.Scheme.source:
         raise InputError(text.file, cls.__name__, "the class has no source", "define source(self, flow)")
+    for kind in ("source", "sink", "node", "controller"):
+        given = getattr(cls, kind)
+        if given is not None and not callable(given):
+            argument = next(iter(list(inspect.signature(getattr(scheme.Scheme, kind)).parameters)[1:]))
+            raise InputError(
+                text.file, f"{cls.__name__}.{kind}", f"it is {given!r}", f"define {kind}(self, {argument})"
+            )
     _refuse_misspelled(cls, text.file)
     about = (cls.__doc__ if cls.__doc__ != scheme.Scheme.__doc__ else None) or "a scheme of the user's"
     return {
@@ -298,9 +305,8 @@ def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[...,
 def has(kind: str, made: scheme.Scheme) -> bool:
     """Whether the scheme defines state machines of this kind."""
     given = getattr(type(made), kind)
-    return given is not getattr(scheme.Scheme, kind) and not (
-        given is None or isinstance(given, (*BUILT_IN_HOPS, type))
-    )
+    is_built_in = isinstance(given, BUILT_IN_HOPS) or (isinstance(given, type) and issubclass(given, BUILT_IN_HOPS))
+    return given is not None and given is not getattr(scheme.Scheme, kind) and not is_built_in
 
 
 def error_line(error: BaseException, text: Text) -> str:

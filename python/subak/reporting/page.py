@@ -12,7 +12,17 @@ from typing import Any
 from subak import units
 from subak._subak import __version__
 from subak.errors import InputError
-from subak.metrics import CONVERGED, JOBS, Metric, compared, sweep_point_of, warning_texts
+from subak.metrics import (
+    CLASSES,
+    CONVERGED,
+    JOBS,
+    Metric,
+    classes_of,
+    compared,
+    of_class,
+    sweep_point_of,
+    warning_texts,
+)
 from subak.reporting import over_time, sections, sweeps
 from subak.reporting.charts import Block
 from subak.reporting.data import RunData, View
@@ -144,8 +154,26 @@ def _comparison(run: RunData) -> str:
     return (
         f'<div class="scroll"><table class="cards"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         f'<p class="quiet">{note}</p><details><summary>What the columns mean</summary><dl>{meanings}</dl></details>'
-        f"{_jobs(run, rows, axes)}{_criteria(rows, axes)}"
+        f"{_classes(run, rows, axes)}{_jobs(run, rows, axes)}{_criteria(rows, axes)}"
     )
+
+
+def _classes(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
+    """The metrics of each class of flows, if the workloads have names."""
+    names = classes_of(rows)
+    if not names:
+        return ""
+    titles = ("Class", "Scheme", *(["Sweep point"] if axes else []))
+    head = "".join(f'<th class="name">{title}</th>' for title in titles)
+    head += "".join(f"<th>{escape(m.title)}</th>" for m in CLASSES)
+    body = ""
+    for name in names:
+        for row in rows:
+            texts = [name, run.shown(row["scheme"]), *([sweep_point_of(row["axes"], axes)] if axes else [])]
+            first = "".join(f'<td class="name">{escape(text)}</td>' for text in texts)
+            if mine := of_class(row, name):
+                body += f"<tr>{first}{''.join(f'<td>{escape(m.in_row(mine))}</td>' for m in CLASSES)}</tr>"
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _jobs(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subak import units
+from subak.metrics import classes_of, of_class
 from subak.reporting.charts import Axis, Block, Chart, Series
 from subak.reporting.data import Columns, Line, View
 
@@ -35,17 +36,22 @@ def slowdown(view: View) -> Block:
     edges = sorted({(b["above_bytes"], b["up_to_bytes"]) for _, _, r in found for b in r["sizes"]}, key=lambda b: b[0])
     x = Axis("size of the flow", categories=[_bin(*edge) for edge in edges])
     charts: dict[str, list[Chart]] = {}
+    names = classes_of([row for _, _, row in found])
+    shown = {"all classes" if names else "": found} | {
+        f"class {name}": [(s, line, mine) for s, line, row in found if (mine := of_class(row, name))] for name in names
+    }
     for sweep_point in view.sweep_points:
         for metric, title in (("slowdown_mean", "mean"), ("slowdown_p99", "99th percentile")):
-            series = [
-                _by_size(line, row["sizes"], metric, [b[0] for b in edges])
-                for s, line, row in found
-                if s == sweep_point
-            ]
-            if series:
-                y = Axis(f"slowdown, {title}", log=True, start=1)
-                chart = Chart(", ".join(filter(None, (sweep_point, title))), series, x, y)
-                charts.setdefault(sweep_point, []).append(chart)
+            for choice, some in shown.items():
+                series = [
+                    _by_size(line, row["sizes"], metric, [b[0] for b in edges])
+                    for s, line, row in some
+                    if s == sweep_point
+                ]
+                if any(one.y for one in series):
+                    y = Axis(f"slowdown, {title}", log=True, start=1)
+                    heading = ", ".join(filter(None, (sweep_point, title)))
+                    charts.setdefault(sweep_point, []).append(Chart(heading, series, x, y, choice=choice))
     said = "Completion time over that of the same flow alone on the idle network; 1 is the least possible."
     if any(row["seeds"] > 1 for _, _, row in found):
         said += " Bars are the 95% confidence interval over the seeds."
@@ -54,17 +60,19 @@ def slowdown(view: View) -> Block:
 
 def completion(view: View) -> Block:
     """Distributions of FCT and slowdown by class of sizes."""
-    rows = view.rows("flow", "fct_ns", "slowdown", "size_bytes", "measured")
+    rows = view.rows("flow", "fct_ns", "slowdown", "size_bytes", "measured", "class")
     if not any(np.isfinite(cell["fct_ns"]).any() for cell in rows.values()):
         return Block("")
     charts: dict[str, list[Chart]] = {}
+    classes = classes_of([row for run in view.runs for row in run.summary["rows"]])
+    of_classes = [(f"class {name}", 0.0, np.inf, name) for name in classes]
     for sweep_point in view.sweep_points:
-        for name, above, up_to in SIZES:
+        for name, above, up_to, class_ in [*((*one, None) for one in SIZES), *of_classes]:
             for column, factor, x in (("fct_ns", 1e-3, "completion time, us"), ("slowdown", 1.0, "slowdown")):
                 series = []
                 for line in view.lines:
                     trials = [rows[c] for c in view.of(sweep_point, line) if c in rows]
-                    kept = [_of_size(trial, column, above, up_to) for trial in trials]
+                    kept = [_of_size(trial, column, above, up_to, class_) for trial in trials]
                     series += _up_to(line, factor * np.concatenate([np.zeros(0), *kept]))
                 if series:
                     y = Axis("share of flows", start=0)
@@ -76,10 +84,13 @@ def completion(view: View) -> Block:
     return block(view, said, charts)
 
 
-def _of_size(trial: Columns, column: str, above: float, up_to: float) -> Numbers:
-    """Values of the measured flows in a class of sizes; NaN for unfinished flows."""
+def _of_size(trial: Columns, column: str, above: float, up_to: float, class_: str | None) -> Numbers:
+    """Values of the measured flows in a range of sizes, optionally of one class; NaN for unfinished flows."""
     size = trial["size_bytes"]
-    mine: Numbers = trial[column][(size > above) & (size <= up_to) & (trial["measured"] == True)]  # noqa: E712
+    kept = (size > above) & (size <= up_to) & (trial["measured"] == True)  # noqa: E712
+    if class_ is not None:
+        kept &= trial["class"] == class_
+    mine: Numbers = trial[column][kept]
     return mine
 
 

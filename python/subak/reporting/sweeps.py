@@ -9,7 +9,7 @@ from typing import Any
 
 from subak import units
 from subak.errors import InputError
-from subak.metrics import COMPARED, Metric
+from subak.metrics import COMPARED, Metric, classes_of, of_class
 from subak.reporting.charts import Axis, Block, Chart, Series
 from subak.reporting.data import Line, RunData, View
 from subak.swept import LEAST, Point, axes, find, label
@@ -89,6 +89,9 @@ def _charts(charts: dict[str, list[Chart]], view: View, axis: str, split: str | 
         for up_to in _ends(view):
             metric = next(m for m in COMPARED if m.name == "slowdown_p99")
             _add(charts, drawn, axis, rest, metric, up_to)
+        for name in classes_of([row for run in view.runs for row in run.summary["rows"]]):
+            metric = next(m for m in COMPARED if m.name == "slowdown_p99")
+            _add(charts, drawn, axis, rest, metric, None, name)
 
 
 def _curves(view: View, axis: str, split: str | None, sweep_points: Sequence[str], rest: str) -> list[Curve]:
@@ -122,16 +125,22 @@ def _name(line: Line, point: Point, axis: str, split: str | None) -> str:
 
 
 def _add(
-    charts: dict[str, list[Chart]], drawn: Sequence[Curve], axis: str, rest: str, metric: Metric, up_to: int | None
+    charts: dict[str, list[Chart]],
+    drawn: Sequence[Curve],
+    axis: str,
+    rest: str,
+    metric: Metric,
+    up_to: int | None,
+    class_: str | None = None,
 ) -> None:
-    """Adds the chart of a metric, for all flows or for those of the size bin with this upper end."""
+    """Adds the chart of a metric, for all flows or for those of the size bin with this upper end, or of one class."""
     every = [point for curve in drawn for point in curve.points]
     ends = [point.numbers[axis] for point in every if axis in point.numbers]
-    series = [s for curve in drawn if (s := _series(curve, axis, (min(ends), max(ends)), metric, up_to))]
+    series = [s for curve in drawn if (s := _series(curve, axis, (min(ends), max(ends)), metric, up_to, class_))]
     if not any(len(set(one.x)) >= LEAST for one in series):
         return
     name = axis.split(".")[-1]
-    of = f" of flows up to {units.size(up_to)}" if up_to else ""
+    of = f" of flows up to {units.size(up_to)}" if up_to else f" of class {class_}" if class_ else ""
     log = _log(metric)
     start = 1.0 if "slowdown" in metric.name else None if log else 0.0
     y = Axis(f"{metric.title.lower()}{_unit(metric)}", log=log, start=start)
@@ -147,11 +156,13 @@ def _unit(metric: Metric) -> str:
     return ""
 
 
-def _series(curve: Curve, axis: str, ends: tuple[float, float], metric: Metric, up_to: int | None) -> Series | None:
+def _series(
+    curve: Curve, axis: str, ends: tuple[float, float], metric: Metric, up_to: int | None, class_: str | None
+) -> Series | None:
     factor = {", us": 1e-3, ", %": 100.0}.get(_unit(metric), 1.0)
     found = []
     for point in curve.points:
-        stat = _metrics(point.row, up_to).get(metric.name)
+        stat = _metrics(point.row, up_to, class_).get(metric.name)
         # A scheme without the parameter is a horizontal line.
         places = [point.numbers[axis]] if axis in point.numbers else list(ends) if axis.startswith("params.") else []
         if stat:
@@ -168,7 +179,9 @@ def _series(curve: Curve, axis: str, ends: tuple[float, float], metric: Metric, 
     return Series(curve.name, curve.slot, xs, ys, [max(v, least if _log(metric) else 0.0) for v in low], high)
 
 
-def _metrics(row: Mapping[str, Any], up_to: int | None) -> Mapping[str, Any]:
+def _metrics(row: Mapping[str, Any], up_to: int | None, class_: str | None) -> Mapping[str, Any]:
+    if class_ is not None:
+        return dict((of_class(row, class_) or {"metrics": {}})["metrics"])
     if up_to is None:
         return dict(row["metrics"])
     return next((dict(b["metrics"]) for b in row["sizes"] if b["up_to_bytes"] == up_to), {})

@@ -38,6 +38,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "ideal_fct_ns",
     "time_ns",
     "flow_id",
+    "class",
     "ctl_drops",
     "ctl_bytes",
     "assigned_bps",
@@ -53,6 +54,8 @@ pub(crate) struct FlowFact {
     pub ideal_fct_ns: Option<u64>,
     /// Whether the spec stopped the flow. A stopped flow does not count as unfinished.
     pub stopped: bool,
+    /// Index in [`TrialFacts::classes`], if it has a class.
+    pub class: Option<usize>,
 }
 
 impl FlowFact {
@@ -90,6 +93,8 @@ pub(crate) struct Settled {
 #[derive(Debug, Default)]
 pub(crate) struct TrialFacts {
     pub flows: Vec<FlowFact>,
+    /// Names of the classes of flows, in the order of the first flow of each.
+    pub classes: Vec<String>,
     /// Jobs that started after the warm-up, with their names.
     pub jobs: Vec<(String, FlowFact)>,
     /// Number of flows that a scheme of the user's held for ever.
@@ -113,6 +118,14 @@ pub(crate) struct TrialFacts {
 }
 
 impl TrialFacts {
+    /// Index of the class called `name`, which is added if it is new.
+    fn class(&mut self, name: &str) -> usize {
+        self.classes.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.classes.push(name.to_string());
+            self.classes.len() - 1
+        })
+    }
+
     /// Number of flows that completed.
     pub fn completed(&self) -> usize {
         self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
@@ -140,7 +153,8 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
     let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
     let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
     let (dropped, assigned) = (whole(batch, "dropped_in_run"), number(batch, "assigned_bps"));
-    let fact = |i: usize| {
+    let class = text(batch, "class");
+    let fact = |i: usize, class: Option<usize>| {
         size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
             size_bytes,
             start_ns,
@@ -148,6 +162,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
             slowdown: slowdown(i),
             ideal_fct_ns: ideal(i),
             stopped: stop(i).is_some(),
+            class,
         })
     };
     let (ctl_drops, ctl_bytes) = (whole(batch, "ctl_drops"), whole(batch, "ctl_bytes"));
@@ -158,10 +173,11 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
         run.ctl_lost += u64::from(ctl_drops(i).is_some_and(|n| n > 0));
         match kind(i) {
             Some("flow") if measured(i) == Some(true) => {
-                run.flows.extend(fact(i));
+                let class = class(i).map(|name| run.class(name));
+                run.flows.extend(fact(i, class));
             }
             Some("job") if measured(i) == Some(true) => {
-                run.jobs.extend(fact(i).map(|fact| (id(i).unwrap_or_default().to_string(), fact)));
+                run.jobs.extend(fact(i, None).map(|fact| (id(i).unwrap_or_default().to_string(), fact)));
             }
             Some("flow") if start(i).is_none() => run.never_started += 1,
             Some("link") => {

@@ -38,6 +38,8 @@ pub struct SummaryRow {
     pub metrics: Vec<(&'static str, Stat)>,
     /// Metrics of flows by range of sizes.
     pub sizes: Vec<SizeBin>,
+    /// Metrics of flows by class; empty if the workloads have no names.
+    pub classes: Vec<ClassRow>,
     /// Metrics of each job by its name; empty without jobs, and with more than 20 jobs.
     pub jobs: Vec<JobRow>,
     /// Metrics of convergence for each criterion of the spec.
@@ -45,6 +47,18 @@ pub struct SummaryRow {
     /// The metrics of each run by its seed.
     #[serde(skip)]
     pub(crate) runs: Vec<(u64, Measured)>,
+}
+
+/// Metrics of the flows of one class.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassRow {
+    /// Name of the class.
+    pub class: String,
+    /// Metrics by name.
+    #[serde(serialize_with = "as_map")]
+    pub metrics: Vec<(&'static str, Stat)>,
+    /// Metrics of its flows by range of sizes.
+    pub sizes: Vec<SizeBin>,
 }
 
 /// Largest number of jobs that are listed individually.
@@ -243,6 +257,21 @@ fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, S
     longest.iter().filter_map(stat).collect()
 }
 
+/// Metrics by range of sizes of the flows of each run, which ended at that time, ns.
+fn size_bins(runs: &[(Vec<FlowFact>, u64)]) -> Vec<SizeBin> {
+    let mut bins = Vec::new();
+    for (k, &above_bytes) in SIZE_BINS.iter().enumerate() {
+        let up_to_bytes = SIZE_BINS.get(k + 1).copied();
+        let inside = |f: &&FlowFact| f.size_bytes > above_bytes && up_to_bytes.is_none_or(|top| f.size_bytes <= top);
+        let of_bin = |(flows, end_ns): &(Vec<FlowFact>, u64)| of_flows(flows.iter().filter(inside), *end_ns);
+        let metrics: Vec<_> = runs.iter().map(of_bin).collect();
+        if metrics.iter().any(|m| m[0].1 > Some(0.0)) {
+            bins.push(SizeBin { above_bytes, up_to_bytes, metrics: over_seeds(&metrics) });
+        }
+    }
+    bins
+}
+
 fn finish(group: &mut Group) {
     let Group { row, seeds, runs } = group;
     let runs: Vec<&TrialFacts> = runs.iter().map(|(_, run)| run).collect();
@@ -250,14 +279,23 @@ fn finish(group: &mut Group) {
     let measured: Vec<_> = runs.iter().map(|run| of_run(run)).collect();
     row.metrics = over_seeds(&measured);
     row.runs = seeds.iter().copied().zip(measured).collect();
-    for (k, &above_bytes) in SIZE_BINS.iter().enumerate() {
-        let up_to_bytes = SIZE_BINS.get(k + 1).copied();
-        let inside = |f: &&FlowFact| f.size_bytes > above_bytes && up_to_bytes.is_none_or(|top| f.size_bytes <= top);
-        let of_bin = |run: &&TrialFacts| of_flows(run.flows.iter().filter(inside), run.end_ns);
-        let metrics: Vec<_> = runs.iter().map(of_bin).collect();
-        if metrics.iter().any(|m| m[0].1 > Some(0.0)) {
-            row.sizes.push(SizeBin { above_bytes, up_to_bytes, metrics: over_seeds(&metrics) });
+    row.sizes = size_bins(&runs.iter().map(|run| (run.flows.clone(), run.end_ns)).collect::<Vec<_>>());
+    let mut classes: Vec<&String> = Vec::new();
+    for name in runs.iter().flat_map(|run| &run.classes) {
+        if !classes.contains(&name) {
+            classes.push(name);
         }
+    }
+    for name in classes {
+        let of_class = |run: &TrialFacts| {
+            let number = run.classes.iter().position(|class| class == name);
+            let is_of = |f: &&FlowFact| f.class.is_some() && f.class == number;
+            run.flows.iter().filter(is_of).copied().collect::<Vec<FlowFact>>()
+        };
+        let flows: Vec<(Vec<FlowFact>, u64)> = runs.iter().map(|run| (of_class(run), run.end_ns)).collect();
+        let metrics: Vec<_> = flows.iter().map(|(flows, end_ns)| of_flows(flows.iter(), *end_ns)).collect();
+        let sizes = size_bins(&flows);
+        row.classes.push(ClassRow { class: name.clone(), metrics: over_seeds(&metrics), sizes });
     }
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.jobs.iter().map(|(id, _)| id)).collect();
     for id in names.iter().filter(|_| names.len() <= MOST_JOBS) {

@@ -93,6 +93,8 @@ columns! {
     src: text,
     /// name of the destination node
     dst: text,
+    /// class of the flow: the name of its workload in the spec; in rows of kind job, of the job's
+    class: text,
     /// id of the link
     link: text,
     /// ids of the links of the flow's path at its start, separated by spaces; " | " separates the paths of subflows

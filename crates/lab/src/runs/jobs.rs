@@ -179,6 +179,7 @@ impl<'a> RunningJobs<'a> {
             ResultRow {
                 kind: Some("job"),
                 flow_id: Some(id),
+                class: self.scenario.workload.class_of_jobs(),
                 size_bytes: Some(one.placed.job.pieces().iter().map(|p| p.work.bytes()).sum()),
                 start_ns: Some(*start_ns),
                 weight: *budget,

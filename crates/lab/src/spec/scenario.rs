@@ -92,8 +92,10 @@ impl Scenario {
         if let (Some(workload), Some(policy)) = (&workload, policy) {
             faults.keep(workload.check_policy(policy));
         }
-        if let (Some(topology), Some(Value::Object(workload))) = (&topology, section("workload")) {
-            subflows(topology, workload).into_iter().for_each(|fault| faults.push(fault));
+        if let (Some(topology), Some(workload)) = (&topology, section("workload")) {
+            for (place, table) in workloads(workload) {
+                subflows(topology, &place, table).into_iter().for_each(|fault| faults.push(fault));
+            }
         }
         let injected = section("fault").map_or(Ok(Vec::new()), |list| {
             each(list, |f| fault::read(f, topology.as_deref(), duration_ns)).map_err(|e| e.below("fault"))
@@ -346,25 +348,32 @@ fn given(tree: &Map<String, Value>) -> Vec<&'static str> {
         "workload.subflows",
     ];
     let has = |path: &str| match path.split_once('.') {
-        Some(("workload", "subflows")) => tree.get("workload").and_then(Value::as_object).is_some_and(has_subflows),
+        Some(("workload", "subflows")) => {
+            tree.get("workload").is_some_and(|workload| workloads(workload).any(|(_, table)| has_subflows(table)))
+        }
         Some((section, key)) => tree.get(section).is_some_and(|section| section.get(key).is_some()),
         None => tree.contains_key(path),
     };
     KEYS.iter().copied().filter(|path| has(path)).collect()
 }
 
+/// The tables of the section `workload`, each with its place.
+fn workloads(section: &Value) -> impl Iterator<Item = (String, &Map<String, Value>)> {
+    let tables = section.as_array().into_iter().flatten().enumerate();
+    let listed = tables.filter_map(|(i, table)| Some((format!("workload[{i}]"), table.as_object()?)));
+    section.as_object().map(|table| ("workload".to_string(), table)).into_iter().chain(listed)
+}
+
 /// An error if flows have subflows and packets are sprayed too.
-fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<InputError> {
+fn subflows(topology: &Topology, place: &str, workload: &Map<String, Value>) -> Option<InputError> {
     topology.spread()?;
-    let fault = || {
-        let what = "routing.kind spreads the packets of each flow over its paths already";
-        InputError::new("workload.subflows", what, "leave subflows away, or take routing.kind = \"ecmp\"")
-    };
+    let what = "routing.kind spreads the packets of each flow over its paths already";
+    let fault = |key: String| InputError::new(key, what, "leave subflows away, or take routing.kind = \"ecmp\"");
     let flows = workload.get("flows").and_then(Value::as_array).into_iter().flatten();
     let at = flows.filter_map(Value::as_object).position(several);
     match at {
-        Some(i) => Some(InputError { place: format!("workload.flows[{i}].subflows"), ..fault() }),
-        None => several(workload).then(fault),
+        Some(i) => Some(fault(format!("{place}.flows[{i}].subflows"))),
+        None => several(workload).then(|| fault(format!("{place}.subflows"))),
     }
 }
 

@@ -37,7 +37,7 @@ fn natural(key: &str) -> usize {
         ["network", ref path @ ..] => {
             deepest(&GENERATORS.iter().map(|generator| generator.keys).collect::<Vec<_>>(), path)
         }
-        ["workload", ref path @ ..] => deepest(&workload::keys(), path),
+        ["workload" | "workload[]", ref path @ ..] => deepest(&workload::keys(), path),
         ["fault[]", ref path @ ..] => deepest(&fault::keys_of_all(), path),
         ref path => below(ROOT, path),
     }
@@ -62,7 +62,7 @@ pub(crate) fn declared(key: &str) -> Option<ValueType> {
     };
     match *plain.split('.').collect::<Vec<_>>() {
         ["network", ref path @ ..] => among(&GENERATORS.iter().map(|g| g.keys).collect::<Vec<_>>(), path),
-        ["workload", ref path @ ..] => among(&workload::keys(), path),
+        ["workload" | "workload[]", ref path @ ..] => among(&workload::keys(), path),
         ["fault[]", ref path @ ..] => among(&fault::keys_of_all(), path),
         ref path => at(ROOT, path),
     }
@@ -92,6 +92,9 @@ fn swept(key: &str, value: &Value) -> bool {
         // A list of links is a network; a list of networks is swept.
         let whole = |v: &Value| v.is_array() || ["kind", "file", "links", "nodes"].iter().any(|k| v.get(k).is_some());
         return items.is_empty() || items.iter().any(whole);
+    }
+    if key == "workload" && workload::is_mix(items) {
+        return false;
     }
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
     let natural = natural(&plain);
@@ -131,7 +134,7 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
             found.push(Axis { key: key.to_string(), values: values.clone() });
         }
         Value::Array(items) => {
-            for (i, item) in items.iter().enumerate().filter(|_| key == "fault") {
+            for (i, item) in items.iter().enumerate().filter(|_| key == "fault" || key == "workload") {
                 collect(&format!("{key}[{i}]"), item, found)?;
             }
         }

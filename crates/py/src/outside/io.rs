@@ -130,8 +130,9 @@ impl IoView {
         }
         let subflow = match (self.who, subflow) {
             (_, None) => None,
-            (Who::Link(_) | Who::Node(_) | Who::Controller, Some(_)) => {
-                return Err(PyValueError::new_err("flows alone have subflows; leave subflow away"));
+            (Who::Link(_), Some(_)) => return Err(PyValueError::new_err("a hop has no subflows; leave subflow away")),
+            (Who::Node(_) | Who::Controller, Some(_)) => {
+                return Err(PyValueError::new_err("the controller has no subflows; leave subflow away"));
             }
             (_, Some(number)) => Some(foreign::subflow(number, self.subflows).map_err(refused)?),
         };

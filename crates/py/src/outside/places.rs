@@ -65,7 +65,7 @@ impl PlaceView {
 /// A directed link of the network, as the controller sees it.
 #[pyclass(frozen, get_all, from_py_object, module = "subak", name = "LinkInfo")]
 #[derive(Clone)]
-pub struct LinkView {
+pub struct LinkInfoView {
     id: String,
     from_: Option<u32>,
     to: Option<u32>,
@@ -74,7 +74,7 @@ pub struct LinkView {
 }
 
 #[pymethods]
-impl LinkView {
+impl LinkInfoView {
     fn __repr__(view: &Bound<'_, Self>) -> PyResult<String> {
         fields_of(view.as_any())
     }
@@ -85,7 +85,7 @@ impl LinkView {
 pub struct NetworkView {
     nodes: Vec<String>,
     hosts: Vec<u32>,
-    links: Vec<LinkView>,
+    links: Vec<LinkInfoView>,
 }
 
 #[pymethods]
@@ -100,7 +100,7 @@ impl NetworkView {
     pub fn of(network: &Network) -> Self {
         let nodes = network.nodes();
         let hosts = nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Host);
-        let link = |link: &subak_core::Link| LinkView {
+        let link = |link: &subak_core::Link| LinkInfoView {
             id: link.id.clone(),
             from_: link.from.map(|node| node.0),
             to: link.to.map(|node| node.0),

@@ -60,7 +60,7 @@ impl Header for () {
 impl Header for Numbers {
     const SHOWN: bool = true;
     type Queue = Box<dyn Queue<Foreign>>;
-    type BuiltIn = LargestWait;
+    type BuiltIn = LargestWaitHop;
     fn queue(kind: QueueKind, port: &Port, room_bytes: u64) -> Self::Queue {
         match kind {
             QueueKind::Fifo => Box::new(Fifo::new(room_bytes)),
@@ -70,8 +70,8 @@ impl Header for Numbers {
             QueueKind::FairCodel(plan) => Box::new(plan.queue(port)),
         }
     }
-    fn built_in(kind: BuiltInHop, _port: &Port) -> LargestWait {
-        LargestWait(if let BuiltInHop::LargestWait(number) = kind { Some(number) } else { None })
+    fn built_in(kind: BuiltInHop, _port: &Port) -> LargestWaitHop {
+        LargestWaitHop(if let BuiltInHop::LargestWait(number) = kind { Some(number) } else { None })
     }
     #[inline]
     fn numbers(&self) -> Numbers {
@@ -114,9 +114,9 @@ impl Header for IntHeader {
 
 /// Hop that writes the largest wait of a data packet at one link, ns, to a number of its header; `None`: it does nothing.
 #[derive(Debug, Clone, Copy)]
-pub struct LargestWait(Option<u8>);
+pub struct LargestWaitHop(Option<u8>);
 
-impl Hop<Foreign> for LargestWait {
+impl Hop<Foreign> for LargestWaitHop {
     fn observes_departures(&self) -> bool {
         self.0.is_some()
     }

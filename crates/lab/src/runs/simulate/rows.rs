@@ -23,6 +23,7 @@ impl Run<'_> {
                 time_ns: Some(now_ns),
                 flow: Some(u64::from(f)),
                 flow_id: flows[f].id.as_deref(),
+                class: flows[f].class.as_deref(),
                 rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
                 assigned_bps: Some(view.assigned_bps),
                 received_bytes: Some(view.received_bytes),
@@ -42,6 +43,7 @@ impl Run<'_> {
                     time_ns: Some(now_ns),
                     flow: Some(u64::from(f)),
                     flow_id: flows[f].id.as_deref(),
+                    class: flows[f].class.as_deref(),
                     subflow: Some(subflow as u64),
                     pace_bps: pace.pace_bps,
                     window_bytes: pace.window_bytes,
@@ -148,6 +150,7 @@ impl Run<'_> {
                 flow_id: flow.id.as_deref(),
                 src: self.name(flow.src),
                 dst: self.name(flow.dst),
+                class: flow.class.as_deref(),
                 size_bytes: flow.plan.size_bytes,
                 start_ns: Some(flow.plan.start_ns),
                 stop_ns: flow.plan.stop_ns,
@@ -180,7 +183,7 @@ impl Run<'_> {
     }
 
     fn flow_row(&self, f: FlowId, view: &FlowView) -> ResultRow<'_> {
-        let Planned { id, src, dst, plan, .. } = &self.flows[f];
+        let Planned { id, src, dst, plan, class, .. } = &self.flows[f];
         let scenario = self.trial.scenario;
         let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
         let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
@@ -192,6 +195,7 @@ impl Run<'_> {
             flow_id: id.as_deref(),
             src: self.name(*src),
             dst: self.name(*dst),
+            class: class.as_deref(),
             size_bytes: plan.size_bytes,
             start_ns,
             stop_ns: plan.stop_ns,

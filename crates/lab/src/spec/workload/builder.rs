@@ -142,6 +142,7 @@ impl<'a> FlowBuilder<'a> {
             weights: Vec::new(),
             connections: 1,
             spare: false,
+            class: None,
             plan,
         };
         if carried {

@@ -1,5 +1,6 @@
 //! Incast: many hosts send to one host.
 
+use super::poisson::{Incasts, LOAD};
 use super::{Common, ExpectedFlows, FlowBuilder, Workload, WorkloadInfo, host, sized};
 use crate::spec::topology::Topology;
 use std::sync::Arc;
@@ -17,9 +18,16 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
         Key::open("size", ValueType::Size, "endless", "bytes of each flow"),
         Key::open("receiver", ValueType::Text, "the first host", "receiving host"),
         Key::new("interval", ValueType::Time, "0", "time between the starts of two senders"),
+        Key::open(
+            "load",
+            LOAD,
+            "none",
+            "repeats incasts of `senders` and `size` at random times, each between random hosts, with this load in all; the flows of \
+             one have its number as `flow_id`",
+        ),
     ],
     common: Common::All,
-    read: |section, _| Ok(Some(Arc::new(Incast::read(section)))),
+    read: |section, _| Ok(Incast::read(section)),
 };
 
 #[derive(Debug)]
@@ -31,13 +39,53 @@ struct Incast {
 }
 
 impl Incast {
-    fn read(section: &mut Section) -> Self {
-        Incast {
-            senders: section.take("senders"),
-            size_bytes: section.given("size"),
-            receiver: section.given("receiver"),
-            interval_ns: section.take("interval"),
+    fn read(section: &mut Section) -> Option<Arc<dyn Workload>> {
+        let senders = section.take("senders");
+        let size_bytes: Option<u64> = section.given("size");
+        let load: Option<f64> = section.given("load");
+        let (receiver, interval_ns) = (section.given("receiver"), section.take("interval"));
+        let Some(load) = load else {
+            return Some(Arc::new(Incast { senders, size_bytes, receiver, interval_ns }));
+        };
+        let Some(size_bytes) = size_bytes else {
+            section.note(InputError::new("size", "repeated incasts need a size", "give the bytes of each flow"));
+            return None;
+        };
+        if receiver.is_some() {
+            section.note(InputError::new("receiver", "each of repeated incasts draws its own", "leave it away"));
         }
+        if interval_ns > 0 {
+            section.note(InputError::new("interval", "the flows of repeated incasts start together", "leave it away"));
+        }
+        Some(Arc::new(RepeatedIncasts(Incasts { senders, size_bytes, load })))
+    }
+}
+
+/// Incasts at random times between random hosts.
+#[derive(Debug)]
+struct RepeatedIncasts(Incasts);
+
+impl Workload for RepeatedIncasts {
+    fn has_sizes(&self) -> bool {
+        true
+    }
+    fn may_strand(&self) -> bool {
+        true
+    }
+    fn runs_both_ways(&self) -> bool {
+        true
+    }
+    fn settles(&self) -> bool {
+        false
+    }
+    fn loads(&self) -> Option<(f64, f64)> {
+        Some((self.0.load, self.0.load))
+    }
+    fn flows(&self, builder: &mut FlowBuilder) -> Result<(), InputError> {
+        self.0.flows(builder, 1, true)
+    }
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
+        self.0.expected(topology, packet, duration_ns)
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
     read: |section, files| Ok(Poisson::read(section, files).map(|poisson| Arc::new(poisson) as Arc<dyn Workload>)),
 };
 
-const LOAD: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
+pub(super) const LOAD: ValueType = ValueType::Number(Low::Above(0.0), 1.0);
 
 const INCASTS: &[Key] = &[
     Key::required("senders", ValueType::Whole(1, 100_000), "number of senders"),
@@ -65,12 +65,12 @@ struct Poisson {
 
 /// Incasts: at random times several hosts send to one host.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Incasts {
-    senders: usize,
+pub(super) struct Incasts {
+    pub senders: usize,
     /// Bytes that each sender sends.
-    size_bytes: u64,
+    pub size_bytes: u64,
     /// Load of all incasts, in addition to the load of the other flows.
-    load: f64,
+    pub load: f64,
 }
 
 impl Incasts {
@@ -83,6 +83,40 @@ impl Incasts {
 
     fn wire_bytes(&self, packet: PacketSizes) -> f64 {
         self.senders as f64 * packet.wire_bytes(self.size_bytes) as f64
+    }
+
+    /// Adds the flows of all incasts. `named`: those of an incast have its number as their name.
+    pub fn flows(&self, builder: &mut FlowBuilder, subflows: usize, named: bool) -> Result<(), InputError> {
+        let capacity_bps = capacity_bps(builder.topology, builder.topology.hosts());
+        let gap_ns = self.wire_bytes(builder.packet) * 8e9 / (self.load * capacity_bps);
+        let (seed, duration_ns) = (builder.seed, builder.duration_ns);
+        let mut rng = Stream::new(seed, "incasts");
+        for (number, at_ns) in
+            times(&mut Stream::new(seed, "times of incasts"), gap_ns, duration_ns).into_iter().enumerate()
+        {
+            let mut hosts = builder.hosts.clone();
+            rng.shuffle(&mut hosts);
+            for k in 0..self.senders {
+                let key = rng.bits();
+                let src = hosts[1 + k % (hosts.len() - 1)];
+                let carried = builder.add_over(src, hosts[0], at_ns, Some(self.size_bytes), subflows, key)?;
+                let flow = if carried { builder.flows.last_mut() } else { builder.stranded.last_mut() };
+                if let Some(flow) = flow.filter(|_| named) {
+                    flow.id = Some(format!("incast {number}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Expected flows and bytes in a run of `duration_ns`.
+    pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
+        let wire_bytes = self.load * capacity_bps(topology, topology.hosts()) * duration_ns as f64 / 8e9;
+        ExpectedFlows {
+            flows: wire_bytes / packet.wire_bytes(self.size_bytes) as f64,
+            live: self.senders as f64,
+            wire_bytes,
+        }
     }
 }
 
@@ -137,18 +171,7 @@ impl Workload for Poisson {
             builder.add(src, dst, at_ns, Some(size), self.subflows)?;
         }
         let Some(incasts) = self.incasts else { return Ok(()) };
-        let gap_ns = incasts.wire_bytes(packet) * 8e9
-            / (incasts.load * capacity_bps(builder.topology, builder.topology.hosts()));
-        let mut rng = Stream::new(seed, "incasts");
-        for at_ns in times(&mut Stream::new(seed, "times of incasts"), gap_ns, duration_ns) {
-            let mut hosts = builder.hosts.clone();
-            rng.shuffle(&mut hosts);
-            for k in 0..incasts.senders {
-                let key = rng.bits();
-                let src = hosts[1 + k % (hosts.len() - 1)];
-                builder.add_over(src, hosts[0], at_ns, Some(incasts.size_bytes), self.subflows, key)?;
-            }
-        }
+        incasts.flows(builder, self.subflows, false)?;
         builder.flows.sort_by_key(|flow| flow.plan.start_ns);
         Ok(())
     }
@@ -163,9 +186,10 @@ impl Workload for Poisson {
             wire_bytes: self.load * if self.one_way { capacity / 2.0 } else { capacity },
         };
         if let Some(incasts) = self.incasts {
-            expected.wire_bytes += incasts.load * capacity;
-            expected.flows += incasts.load * capacity / packet.wire_bytes(incasts.size_bytes) as f64;
-            expected.live += incasts.senders as f64;
+            let ExpectedFlows { flows, live, wire_bytes } = incasts.expected(topology, packet, duration_ns);
+            expected.wire_bytes += wire_bytes;
+            expected.flows += flows;
+            expected.live += live;
         }
         expected
     }

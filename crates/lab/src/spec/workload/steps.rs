@@ -484,6 +484,7 @@ fn flows(steps: &[ListedFlow], jitter_ns: Ns, builder: &mut FlowBuilder) -> Resu
             weights,
             connections: step.connections,
             spare: false,
+            class: None,
             plan,
         })
     };

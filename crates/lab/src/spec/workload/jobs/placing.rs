@@ -84,6 +84,7 @@ impl Described {
             weights: Vec::new(),
             connections: 1,
             spare: false,
+            class: None,
             plan: FlowPlan { spread, start_ns: flow.start_ns, size_bytes, ..FlowPlan::new(routes) },
         }
     }
