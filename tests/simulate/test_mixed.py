@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import subak
@@ -100,7 +99,7 @@ def test_statistics_by_class(tmp_path: Path) -> None:
 
 def test_a_key_of_one_workload_is_swept(tmp_path: Path, subak: Subak) -> None:
     path = tmp_path / "spec.json"
-    path.write_text(json.dumps(spec({**WEB, "load": [0.1, 0.2, 0.3]}, QUERIES, run={"duration": "2ms"})))
+    path.write_text(json.dumps(spec({**WEB, "load": [0.1, 0.2, 0.3]}, QUERIES, run={"duration": "8ms"})))
     out = tmp_path / "out"
     ended = subak("run", path, "--out", out)
     assert ended.code == 0, ended
@@ -195,8 +194,7 @@ def test_what_is_refused(workloads: list[Any], says: str, tmp_path: Path) -> Non
 def test_warnings_name_the_class(tmp_path: Path) -> None:
     late = {"name": "late", "kind": "incast", "senders": 4, "size": "1KB", "interval": "1ms"}
     one = {"name": "one", "kind": "incast", "senders": 1, "size": "1KB", "interval": "1ms"}
-    with pytest.warns(subak.InputWarning):
-        results = ran(tmp_path / "out", WEB, late, one, run={"duration": "2ms"})
+    results = ran(tmp_path / "out", WEB, late, one, run={"duration": "2ms"})
     texts = [warning["text"] for warning in results.warnings]
     assert any('class "late": 2 of 4 flows start at run.duration or later' in text for text in texts), texts
     assert any("workload[2].interval has no effect: there is one sender" in text for text in texts), texts
@@ -208,13 +206,58 @@ def test_the_task_in_the_docs(tmp_path: Path) -> None:
     task = tomllib.loads(text)
     task["run"] = {"duration": "3ms", "warmup": "500us"}
     results = subak.run(task, tmp_path / "out", progress=False)
-    shares = [
-        np.mean(
-            np.array(results.table("flow", ["class", "trial"]).to_pandas().query(f"trial == {trial}")["class"])
-            == "queries"
-        )
-        for trial in range(0, 18, 6)
-    ]
-    assert all(0.4 < share < 0.97 for share in shares), shares
+    table = results.table("flow", ["class", "workload[0].load", "scheme"]).to_pandas()
+    shares = (table["class"] == "queries").groupby(table["workload[0].load"]).mean()
+    assert list(shares.index) == [0.1, 0.15, 0.2]
+    assert shares.between(0.97, 1).all(), shares
     charts = figures.charts([tmp_path / "out"], "sweep", chart="of class queries")
     assert {series.name for chart in charts for series in chart.series} == {one["name"] for one in task["scheme"]}
+
+
+def test_sampled_links_and_classes(tmp_path: Path) -> None:
+    measure = {
+        "queues": {"every": "100us", "links": ["*->h0", "h1->switch0"]},
+        "rates": {"every": "100us", "classes": ["web"]},
+        "paces": {"every": "200us", "classes": ["queries", "web"]},
+    }
+    some = ran(tmp_path / "some", WEB, QUERIES, measure=measure)
+    whole = ran(tmp_path / "all", WEB, QUERIES, measure={"queues": "100us", "rates": "100us", "paces": "200us"})
+    assert set(some.table("queue")["link"].to_pylist()) == {"switch0->h0", "h1->switch0"}
+    assert set(some.table("rate")["class"].to_pylist()) == {"web"}
+    for kind, kept in (("queue", "link"), ("rate", "class"), ("pace", "class")):
+        mine, every = (results.table(kind).to_pandas() for results in (some, whole))
+        expected = every[every[kept].isin(set(mine[kept]))].reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, expected)
+
+
+@pytest.mark.parametrize(
+    ("measure", "says"),
+    [
+        (
+            {"queues": {"every": "1us", "links": ["*->h99"]}},
+            r'measure\.queues\.links\[0\]: no link is called "\*->h99"',
+        ),
+        ({"queues": {"links": ["*->h0"]}}, r"measure\.queues\.every"),
+        ({"queues": {"every": "1us", "links": []}}, r"measure\.queues\.links: the list is empty"),
+        (
+            {"queues": {"every": "1us", "link": ["h0"]}},
+            r'measure\.queues\.link: unknown key "link"; did you mean "links"',
+        ),
+        (
+            {"rates": {"every": "1us", "classes": ["webb"]}},
+            r'measure\.rates\.classes\[0\]: .*"webb".*did you mean "web"',
+        ),
+        ({"rates": "5ns"}, r"measure\.rates: "),
+        ({"paces": "soon"}, r"measure\.paces: "),
+    ],
+)
+def test_sampling_that_is_refused(measure: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(subak.InputError, match=says):
+        ran(tmp_path / "out", WEB, measure=measure)
+
+
+def test_classes_that_no_workload_has(tmp_path: Path) -> None:
+    plain = {key: value for key, value in WEB.items() if key != "name"}
+    measure = {"rates": {"every": "1us", "classes": ["web"]}}
+    with pytest.raises(subak.InputError, match=r"measure\.rates\.classes: the workload has no classes"):
+        subak.run({**spec(), "workload": plain, "measure": measure}, tmp_path / "out", progress=False)

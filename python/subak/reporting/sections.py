@@ -60,11 +60,13 @@ def slowdown(view: View) -> Block:
 
 def completion(view: View) -> Block:
     """Distributions of FCT and slowdown by class of sizes."""
-    rows = view.rows("flow", "fct_ns", "slowdown", "size_bytes", "measured", "class")
+    classes = classes_of([row for run in view.runs for row in run.summary["rows"]])
+    # Results of older versions have no classes.
+    columns = ("fct_ns", "slowdown", "size_bytes", "measured", *(["class"] if classes else []))
+    rows = view.rows("flow", *columns)
     if not any(np.isfinite(cell["fct_ns"]).any() for cell in rows.values()):
         return Block("")
     charts: dict[str, list[Chart]] = {}
-    classes = classes_of([row for run in view.runs for row in run.summary["rows"]])
     of_classes = [(f"class {name}", 0.0, np.inf, name) for name in classes]
     for sweep_point in view.sweep_points:
         for name, above, up_to, class_ in [*((*one, None) for one in SIZES), *of_classes]:

@@ -111,7 +111,8 @@ columns! {
     /// flow completion time: from the start to the arrival of the last byte; null if the flow did not complete; of a job,
     /// to the end of its last flow or task
     fct_ns: whole,
-    /// FCT of the same flow alone on the idle network; of a job, the duration of its critical path at line rate
+    /// FCT of the same flow alone on the idle network; of a job, the duration of its critical path at line rate, or the time
+    /// that the busiest host's link takes for all of its flows if that is longer
     ideal_fct_ns: whole,
     /// fct_ns over ideal_fct_ns
     slowdown: number,

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use subak_core::backend::Backend;
-use subak_core::{FlowId, IdVec, InputError, Ns, Utility};
+use subak_core::{FlowId, IdVec, InputError, LinkId, Ns, Utility};
 use subak_jobs::{Keeper, Work};
 
 /// All jobs of a run.
@@ -19,6 +19,8 @@ pub(crate) struct RunningJobs<'a> {
     jobs: Vec<One>,
     /// Index of each flow's job, and of the flow's transfer in the job.
     owner: BTreeMap<FlowId, (usize, usize)>,
+    /// First and last link of each flow's path.
+    ends: BTreeMap<FlowId, [LinkId; 2]>,
     /// Known start times, ns, of flows that have not started.
     starts: BinaryHeap<Reverse<(Ns, FlowId)>>,
     /// Weight of each flow as last passed to the backend; 1 by default.
@@ -71,7 +73,12 @@ impl<'a> RunningJobs<'a> {
         }
         let known = owner.keys().filter(|&&f| flows[f].after.is_empty());
         let starts = known.map(|&f| Reverse((flows[f].plan.start_ns, f))).collect();
-        Ok(RunningJobs { scenario, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
+        let ends_of = |&f: &FlowId| {
+            let links = &flows[f].plan.routes.first()?.forward;
+            Some((f, [*links.first()?, *links.last()?]))
+        };
+        let ends = owner.keys().filter_map(ends_of).collect();
+        Ok(RunningJobs { scenario, jobs, owner, ends, starts, told: BTreeMap::new(), log: Vec::new() })
     }
 
     /// Whether a flow of a job runs, or has a known start time.
@@ -166,7 +173,8 @@ impl<'a> RunningJobs<'a> {
         std::mem::take(&mut self.log)
     }
 
-    /// A row for each job. `finished_ns`: end of a flow; `idle_ns`: FCT of a flow alone on the idle network.
+    /// A row for each job. `finished_ns`: end of a flow; `idle_ns`: FCT of a flow alone on the idle network. The job's
+    /// least time is the larger of its critical path and of the time that the busiest host's link takes for its flows.
     pub fn rows(
         &self,
         finished_ns: impl Fn(FlowId) -> Option<Ns>,
@@ -175,7 +183,7 @@ impl<'a> RunningJobs<'a> {
         self.jobs.iter().map(move |one| {
             let Placed { id, start_ns, budget, flows, .. } = &one.placed;
             let fct_ns = one.placed.end_ns(&finished_ns).map(|end_ns| end_ns - start_ns);
-            let ideal_fct_ns = one.placed.critical_ns(&idle_ns);
+            let ideal_fct_ns = one.placed.critical_ns(&idle_ns).max(self.busiest_ns(&one.placed));
             ResultRow {
                 kind: Some("job"),
                 flow_id: Some(id),
@@ -191,6 +199,22 @@ impl<'a> RunningJobs<'a> {
                 ..ResultRow::default()
             }
         })
+    }
+}
+
+impl RunningJobs<'_> {
+    /// Time that the first and last links of the job's flows take at least to carry all of them, ns.
+    fn busiest_ns(&self, placed: &Placed) -> Ns {
+        let links = self.scenario.topology.network().links();
+        let mut bits: BTreeMap<LinkId, f64> = BTreeMap::new();
+        for (ends, piece) in placed.flows.iter().zip(placed.job.pieces()) {
+            let Some(flow) = ends else { continue };
+            let Some(&[first, last]) = self.ends.get(flow) else { continue };
+            let wire = self.scenario.packet.wire_bytes(piece.work.bytes()) as f64 * 8.0;
+            *bits.entry(first).or_default() += wire;
+            *bits.entry(last).or_default() += wire;
+        }
+        bits.into_iter().map(|(link, bits)| (bits * 1e9 / links[link].capacity_bps) as Ns).max().unwrap_or(0)
     }
 }
 

@@ -1,16 +1,17 @@
 //! Measurements: the section `measure` of a spec.
 
 use crate::spec::backends::MOST_NS;
+use crate::spec::fault::links_of;
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
-use crate::spec::topology::Topology;
+use crate::spec::topology::{Topology, unknown_name};
 use crate::spec::workload::Traffic;
-use serde_json::Value;
+use serde_json::{Value, json};
 use subak_core::backend::PacketSizes;
 use subak_core::keys::each;
 use subak_core::keys::{Key, Low, ValueType};
 use subak_core::section::Section;
-use subak_core::{InputError, Ns};
+use subak_core::{InputError, LinkId, Ns};
 
 /// Largest number of samples of one kind in a trial; they are about a gigabyte of results.
 const MOST_SAMPLES: f64 = 2e7;
@@ -27,10 +28,16 @@ pub(crate) struct Measure {
     pub at_sender: bool,
     /// Sampling interval of the flows' rates, ns.
     pub rates_ns: Option<Ns>,
+    /// Classes of flows whose rates are sampled; `None`: all flows.
+    pub rate_classes: Option<Vec<String>>,
     /// Sampling interval of the queues, ns.
     pub queues_ns: Option<Ns>,
+    /// Links whose queues are sampled, in order; `None`: all.
+    pub queue_links: Option<Vec<LinkId>>,
     /// Sampling interval of the flows' windows and pacing rates, ns.
     pub paces_ns: Option<Ns>,
+    /// Classes of flows whose windows and pacing rates are sampled; `None`: all flows.
+    pub pace_classes: Option<Vec<String>>,
     /// Selection of the packets that are recorded.
     pub packets: Option<Recorded>,
     /// Criteria by which convergence is measured.
@@ -85,7 +92,7 @@ impl Measure {
     pub fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), InputError> {
         let wanted = [
             ("rates", self.rates_ns, live, "flows"),
-            ("queues", self.queues_ns, links, "links"),
+            ("queues", self.queues_ns, self.queue_links.as_ref().map_or(links, |some| some.len() as f64), "links"),
             ("paces", self.paces_ns, live, "flows"),
         ];
         for (key, interval_ns, each, of) in wanted {
@@ -109,13 +116,23 @@ pub(super) const MEASURE: &[Key] = &[
         "true",
         "a row for each flow with its FCT and slowdown. `\"sender\"`: a flow ends when its sender has the last ACK, not when its last byte arrives (`\"receiver\"`, or true); the ideal FCT is longer by the same time",
     ),
-    Key::open("rates", INTERVAL, "none", "interval between samples of each running flow's rate"),
-    Key::open("queues", INTERVAL, "none", "interval between samples of each queue"),
+    Key::open(
+        "rates",
+        ValueType::Either(&[INTERVAL, ValueType::Table(SAMPLED_FLOWS)]),
+        "none",
+        "interval between samples of each running flow's rate, or a table that selects flows: {every = \"10us\", classes = [\"web\"]}",
+    ),
+    Key::open(
+        "queues",
+        ValueType::Either(&[INTERVAL, ValueType::Table(SAMPLED_LINKS)]),
+        "none",
+        "interval between samples of each queue, or a table that selects links: {every = \"10us\", links = [\"leaf0->*\"]}",
+    ),
     Key::open(
         "paces",
-        INTERVAL,
+        ValueType::Either(&[INTERVAL, ValueType::Table(SAMPLED_FLOWS)]),
         "none",
-        "interval between samples of each subflow's window and pace, as its source set them",
+        "interval between samples of each subflow's window and pace, as its source set them, or a table as of `rates`",
     ),
     Key::new(
         "packets",
@@ -143,9 +160,19 @@ pub(super) fn measure(
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value, MEASURE)?;
     (measure.fct, measure.at_sender) = section.convert("fct", completion).unwrap_or((true, false));
-    measure.rates_ns = section.given("rates");
-    measure.queues_ns = section.given("queues");
-    measure.paces_ns = section.given("paces");
+    let classes = |names: Vec<String>| classes_of(names, workload);
+    let links = |names: Vec<String>| {
+        let mut links = links_of(&names, topology)?;
+        links.sort_unstable();
+        links.dedup();
+        Ok(links)
+    };
+    let rates = section.nested("rates", |v| sampled(v, SAMPLED_FLOWS, "classes", classes)).unzip();
+    let queues = section.nested("queues", |v| sampled(v, SAMPLED_LINKS, "links", links)).unzip();
+    let paces = section.nested("paces", |v| sampled(v, SAMPLED_FLOWS, "classes", classes)).unzip();
+    (measure.rates_ns, measure.rate_classes) = (rates.0, rates.1.flatten());
+    (measure.queues_ns, measure.queue_links) = (queues.0, queues.1.flatten());
+    (measure.paces_ns, measure.pace_classes) = (paces.0, paces.1.flatten());
     let packets = |v: &Value| topology.map_or(Ok(None), |topology| Recorded::read(v, topology));
     measure.packets = section.nested("packets", packets).flatten();
     measure.convergence = section
@@ -158,6 +185,42 @@ pub(super) fn measure(
     section.end(Ok(measure))
 }
 
+/// Reads an interval, or a table of an interval and of what is sampled, which `select` finds.
+fn sampled<T>(
+    value: &Value,
+    keys: &'static [Key],
+    which: &'static str,
+    select: impl FnOnce(Vec<String>) -> Result<T, InputError>,
+) -> Result<(Ns, Option<T>), InputError> {
+    if !value.is_object() {
+        let table = json!({"every": value});
+        let mut section = Section::of(&table, keys)?;
+        let every_ns = section.take("every");
+        let plain = |fault: InputError| InputError { place: String::new(), ..fault };
+        return section.end(Ok((every_ns, None))).map_err(plain);
+    }
+    let mut section = Section::of(value, keys)?;
+    let read = (section.take("every"), section.convert(which, select));
+    section.end(Ok(read))
+}
+
+/// The classes called `names`, which the workload must have.
+fn classes_of(names: Vec<String>, workload: Option<&Traffic>) -> Result<Vec<String>, InputError> {
+    let Some(workload) = workload else { return Ok(names) };
+    let known = workload.classes();
+    if names.is_empty() || known.is_empty() {
+        let (what, hint) = match known.is_empty() {
+            true => ("the workload has no classes", "name the workload, or leave classes away"),
+            false => ("the list is empty", "name at least one, or leave the key away for all"),
+        };
+        return Err(InputError::new("", what, hint));
+    }
+    match names.iter().position(|name| !known.contains(&name.as_str())) {
+        None => Ok(names),
+        Some(k) => Err(unknown_name(&names[k], "class", &known).below(&format!("[{k}]"))),
+    }
+}
+
 /// Reads whether FCTs are measured, and whether a flow completes at its sender.
 fn completion(value: Value) -> Result<(bool, bool), InputError> {
     Ok((value != false, value == "sender"))
@@ -165,6 +228,18 @@ fn completion(value: Value) -> Result<(bool, bool), InputError> {
 
 /// Type of a sampling interval, at least 100 ns.
 const INTERVAL: ValueType = ValueType::Span(100, MOST_NS);
+
+const EVERY: Key = Key::required("every", INTERVAL, "sampling interval");
+
+/// Keys of a table of sampled flows.
+const SAMPLED_FLOWS: &[Key] = &[
+    EVERY,
+    Key::open("classes", ValueType::List(&ValueType::Text), "all", "classes of flows, by their workload's name"),
+];
+
+/// Keys of a table of sampled links.
+const SAMPLED_LINKS: &[Key] =
+    &[EVERY, Key::open("links", ValueType::List(&ValueType::Text), "all", "ids of links; * stands for any text")];
 
 /// Type of a fraction above 0, up to 1.
 const PART: ValueType = ValueType::Number(Low::Above(0.0), 1.0);

@@ -14,8 +14,13 @@ impl Run<'_> {
     pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.live.take_started(now_ns);
         let (backend, flows, seen_bytes) = (&*self.backend, self.flows, &mut self.seen_bytes);
+        let classes = self.trial.scenario.measure.rate_classes.as_deref();
         self.live.keep(|f| {
             let view = backend.flow(f);
+            let goes_on = view.finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns);
+            if !is_of(&flows[f], classes) {
+                return Ok(goes_on);
+            }
             let arrived = view.received_wire_bytes - seen_bytes[f];
             seen_bytes[f] = view.received_wire_bytes;
             rows(&ResultRow {
@@ -29,15 +34,17 @@ impl Run<'_> {
                 received_bytes: Some(view.received_bytes),
                 ..ResultRow::default()
             })?;
-            Ok(view.finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns))
+            Ok(goes_on)
         })
     }
 
     pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.open.take_started(now_ns);
         let (backend, flows) = (&*self.backend, self.flows);
+        let classes = self.trial.scenario.measure.pace_classes.as_deref();
         self.open.keep(|f| {
-            for (subflow, pace) in backend.paces(f).into_iter().enumerate() {
+            let paces = if is_of(&flows[f], classes) { backend.paces(f) } else { Vec::new() };
+            for (subflow, pace) in paces.into_iter().enumerate() {
                 rows(&ResultRow {
                     kind: Some("pace"),
                     time_ns: Some(now_ns),
@@ -56,7 +63,11 @@ impl Run<'_> {
     }
 
     pub(super) fn sample_queues(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
-        for l in self.described() {
+        let links = match &self.trial.scenario.measure.queue_links {
+            Some(links) => links.clone(),
+            None => self.described().collect(),
+        };
+        for l in links {
             let view = self.backend.link(l);
             let before = std::mem::replace(&mut self.seen_at_links[l], view.data_bytes);
             rows(&ResultRow {
@@ -307,4 +318,9 @@ impl Run<'_> {
             ..ResultRow::default()
         }
     }
+}
+
+/// Whether the flow is of one of the classes; `None`: all flows are.
+fn is_of(flow: &Planned, classes: Option<&[String]>) -> bool {
+    classes.is_none_or(|names| flow.class.as_deref().is_some_and(|class| names.iter().any(|name| name == class)))
 }

@@ -148,7 +148,7 @@ fn some(names: &[String], find: impl Fn(&str) -> Result<Vec<LinkId>, InputError>
 }
 
 /// Links whose names match the patterns; `*` matches any text.
-pub(super) fn links_of(patterns: &[String], topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
+pub(in crate::spec) fn links_of(patterns: &[String], topology: Option<&Topology>) -> Result<Vec<LinkId>, InputError> {
     some(patterns, |pattern| matching(pattern, topology))
 }
 

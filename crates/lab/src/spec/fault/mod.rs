@@ -3,6 +3,7 @@
 mod cables;
 
 use cables::QueuedFate;
+pub(super) use cables::links_of;
 pub(crate) use cables::{Breakdown, CableEvent};
 
 use crate::spec::topology::{Topology, unknown_name};

@@ -42,7 +42,7 @@ macro_rules! workloads {
     };
 }
 
-workloads![poisson, churn, incast, permutation, steps, closed, jobs, trace];
+workloads![poisson, churn, incast, permutation, steps, closed, collective, jobs, trace];
 
 /// Largest number of flows of a trial: each takes about 400 bytes of memory.
 const MOST_FLOWS: f64 = 5e6;

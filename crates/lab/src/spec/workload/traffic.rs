@@ -148,6 +148,13 @@ impl Traffic {
         Ok(Traffic { parts, is_list: true })
     }
 
+    /// Names of the classes, in the order of the spec; empty if no workload has a name.
+    pub(crate) fn classes(&self) -> Vec<&str> {
+        let mut parts: Vec<&Part> = self.parts.iter().collect();
+        parts.sort_by_key(|part| part.place);
+        parts.into_iter().filter_map(|part| part.class.as_deref()).collect()
+    }
+
     fn any(&self, is: impl Fn(&Part) -> bool) -> bool {
         self.parts.iter().any(is)
     }

@@ -111,7 +111,41 @@ pub struct Placed {
     pub flows: Vec<Option<FlowId>>,
 }
 
+/// A transfer of a collective, between two of its ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Step {
+    pub id: String,
+    pub from: usize,
+    pub to: usize,
+    pub size_bytes: u64,
+    /// Indices of the steps that must end first.
+    pub after: Vec<usize>,
+}
+
 impl Jobs {
+    /// Jobs of the same steps between `hosts`, each with its name and start, ns.
+    pub(super) fn of_steps(jobs: impl Iterator<Item = (String, Ns)>, hosts: &[String], steps: &[Step]) -> Jobs {
+        let transfer = |step: &Step| Transfer {
+            id: step.id.clone(),
+            ends: [step.from, step.to].map(|rank| TransferEnd::Host(hosts[rank].clone())),
+            size_bytes: step.size_bytes,
+            start_ns: 0,
+            after: step.after.clone(),
+        };
+        let flows: Vec<Transfer> = steps.iter().map(transfer).collect();
+        let described = |(id, start_ns)| Described {
+            id,
+            start_ns,
+            who: WeightSource::Known(policies::Choice::default()),
+            budget: None,
+            every_ns: None,
+            flows: flows.clone(),
+            tasks: Vec::new(),
+            own: Own::default(),
+        };
+        Jobs { jobs: jobs.map(described).collect(), background: 0, given: Vec::new() }
+    }
+
     pub(super) fn callables(&self) -> impl Iterator<Item = &str> {
         self.jobs.iter().filter_map(|job| match &job.who {
             WeightSource::Callable(name) => Some(name.as_str()),
