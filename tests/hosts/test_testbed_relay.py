@@ -251,6 +251,21 @@ def test_links_of_a_spec_fail_and_recover(tmp_path: Path) -> None:
     pytest.fail(f"{before / 1e6:.1f}, {within / 1e6:.1f} and {after / 1e6:.1f} Mb/s")
 
 
+def test_a_link_recovers_when_its_last_outage_ends(tmp_path: Path) -> None:
+    """Of 1.0 to 1.6 s and 1.3 to 2.2 s the first recovery does not end the outage, as in the simulator."""
+    down = {"kind": "down", "link": "switch0->switch1"}
+    spec = _spec(fault=[down | {"down": "1s", "up": "1.6s"}, down | {"down": "1.3s", "up": "2.2s"}])
+    spec |= {"workload": {"kind": "steps", "flows": [{"src": "h0", "dst": "h2", "size": "4.5MB"}]}}
+    spec["run"] = {"duration": "5s", "drain": "5s"}
+    for backend in ("packet", "testbed"):
+        results = subak.run(spec, tmp_path / backend, backend=backend)
+        assert results.complete, results.failed
+        during = [r["rate_bps"] for r in results.table("rate").to_pylist() if 1.2e9 <= r["time_ns"] <= 2.2e9]
+        assert during
+        assert not any(during), (backend, during)
+        assert results.table("flow").to_pylist()[0]["fct_ns"] is not None, backend
+
+
 def test_packets_of_a_spec_are_lost_for_a_time(tmp_path: Path) -> None:
     loss = {"kind": "loss", "probability": 0.02, "kinds": ["data"], "links": ["h0->switch0"]}
     fault = [loss | {"from": "1s", "until": "2s"}, {"kind": "delay", "by": "1ms", "probability": 0.01, "from": "2.5s"}]

@@ -75,7 +75,8 @@ pub enum RelayChange {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PacketImpairment {
-    /// Number of the impairment at its link; another of the same number replaces it.
+    /// Number of the impairment at its link; another of the same number replaces it. A packet meets one impairment
+    /// at most: the first in the order of their numbers.
     pub slot: u32,
     /// Fate of an impaired packet.
     pub fate: PacketFate,

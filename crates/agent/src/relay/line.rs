@@ -27,6 +27,7 @@ struct Waiting {
 pub(super) struct DelayLine {
     rate_bps: f64,
     seed: u64,
+    /// In the order of their numbers.
     impairments: Vec<PacketImpairment>,
     waiting: BinaryHeap<Reverse<Waiting>>,
     held_bytes: u64,
@@ -61,19 +62,16 @@ impl DelayLine {
         let (mut copies, mut later_ns) = (1, 0);
         if !self.impairments.is_empty() {
             let kind = kind(packet);
-            for place in 0..self.impairments.len() {
-                let impairment = self.impairments[place];
-                if !hits(&impairment, kind) || self.uniform(impairment.slot) >= impairment.probability {
-                    continue;
+            let met = |i: &&PacketImpairment| hits(i, kind) && self.uniform(i.slot) < i.probability;
+            // As in the simulator, a packet meets one impairment at most: the first.
+            match self.impairments.iter().find(met).map(|i| i.fate) {
+                Some(PacketFate::Lost) => {
+                    self.counts.lost_packets += 1;
+                    return;
                 }
-                match impairment.fate {
-                    PacketFate::Lost => {
-                        self.counts.lost_packets += 1;
-                        return;
-                    }
-                    PacketFate::Doubled => copies += 1,
-                    PacketFate::Late(ns) => later_ns += ns,
-                }
+                Some(PacketFate::Doubled) => copies = 2,
+                Some(PacketFate::Late(ns)) => later_ns = ns,
+                None => {}
             }
         }
         self.counts.doubled_packets += u64::from(copies > 1);
@@ -99,7 +97,7 @@ impl DelayLine {
     /// Bound of the memory of waiting packets: twice the bytes of the delay, additional delays included.
     fn most_bytes(&self) -> u64 {
         let later = self.impairments.iter().map(|i| if let PacketFate::Late(ns) = i.fate { ns } else { 0 });
-        let delay_ns = later.fold(self.counts.delay_ns, u64::saturating_add);
+        let delay_ns = self.counts.delay_ns.saturating_add(later.max().unwrap_or(0));
         let bytes = 2.0 * self.rate_bps / 8.0 * (delay_ns as f64 / 1e9);
         (bytes as u64).saturating_add(LEAST_BYTES).min(MOST_BYTES)
     }
@@ -141,10 +139,15 @@ impl DelayLine {
             RelayChange::Impair(new) => {
                 self.impairments.retain(|old| old.slot != new.slot);
                 if new.probability > 0.0 {
-                    self.impairments.push(new);
+                    let at = self.impairments.partition_point(|old| old.slot < new.slot);
+                    self.impairments.insert(at, new);
                 }
-                let lost = self.impairments.iter().filter(|i| i.fate == PacketFate::Lost && i.data);
-                self.counts.loss = lost.fold(0.0, |loss, i| loss + i.probability - loss * i.probability);
+                let (mut loss, mut unmet) = (0.0, 1.0);
+                for i in self.impairments.iter().filter(|i| i.data) {
+                    loss += if i.fate == PacketFate::Lost { unmet * i.probability } else { 0.0 };
+                    unmet -= unmet * i.probability;
+                }
+                self.counts.loss = loss;
             }
         }
     }
@@ -247,6 +250,29 @@ mod tests {
         assert_eq!(gone + carried, 100_000);
         assert_eq!(lost(1), lost(1));
         assert_ne!(lost(1), lost(2));
+    }
+
+    #[test]
+    fn a_packet_meets_the_first_of_several_impairments() {
+        let impair = |slot, fate, probability| {
+            RelayChange::Impair(PacketImpairment { slot, fate, probability, data: true, ack: true, ctl: true })
+        };
+        let counts = |changes: &[RelayChange]| {
+            let mut line = DelayLine::new(1e12, 0, 5);
+            changes.iter().for_each(|&change| line.change(change));
+            (0..10_000).for_each(|now_ns| line.push(now_ns, b"packet"));
+            let RelayedCounts { loss, lost_packets, doubled_packets, late_packets, .. } = line.counts();
+            (loss, lost_packets, doubled_packets, late_packets)
+        };
+        let (lost, late, twice) = (PacketFate::Lost, PacketFate::Late(MS), PacketFate::Doubled);
+        assert_eq!(counts(&[impair(0, lost, 1.0), impair(1, late, 1.0)]), (1.0, 10_000, 0, 0));
+        // The numbers count, not the order in which impairments began.
+        assert_eq!(counts(&[impair(1, lost, 1.0), impair(0, late, 1.0)]), (0.0, 0, 0, 10_000));
+        assert_eq!(counts(&[impair(0, twice, 1.0), impair(1, late, 1.0)]), (0.0, 0, 10_000, 0));
+        // Two losses of a half leave a quarter.
+        let (loss, lost_packets, ..) = counts(&[impair(0, lost, 0.5), impair(1, lost, 0.5)]);
+        assert_eq!(loss, 0.75);
+        assert!((7300..7700).contains(&lost_packets), "{lost_packets}");
     }
 
     #[test]

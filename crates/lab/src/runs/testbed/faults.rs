@@ -5,7 +5,7 @@ use subak_core::{LinkId, Ns};
 use subak_testbed::{PacketFate, PacketImpairment, RelayChange, TimedChange};
 
 /// The changes of `links` links that `faults` cause, in time order. Of changes at one time, recoveries come before
-/// failures. `wall_ns` converts times.
+/// failures. A link recovers when its last outage ends. `wall_ns` converts times.
 pub(super) fn changes(faults: &[Injected], links: usize, wall_ns: impl Fn(Ns) -> u64) -> Vec<TimedChange> {
     let mut changes = Vec::new();
     let mut add = |ns: Ns, link: LinkId, change| {
@@ -29,6 +29,8 @@ pub(super) fn changes(faults: &[Injected], links: usize, wall_ns: impl Fn(Ns) ->
                     add(*until_ns, link, RelayChange::Impair(PacketImpairment { probability: 0.0, ..now }));
                 }
             }
+            // An outage that hosts have no time for would otherwise recover before it fails.
+            Injected::Down { down_ns, up_ns, .. } if *up_ns < Ns::MAX && wall_ns(*down_ns) >= wall_ns(*up_ns) => {}
             Injected::Down { link, down_ns, up_ns, .. } => {
                 add(*down_ns, *link, RelayChange::Up(false));
                 add(*up_ns, *link, RelayChange::Up(true));
@@ -38,6 +40,16 @@ pub(super) fn changes(faults: &[Injected], links: usize, wall_ns: impl Fn(Ns) ->
         }
     }
     changes.sort_by_key(|timed| (timed.at_ns, timed.change == RelayChange::Up(false), timed.link));
+    let mut outages = vec![0_u32; links];
+    changes.retain(|timed| {
+        let held = &mut outages[timed.link as usize];
+        match timed.change {
+            RelayChange::Up(false) => *held += 1,
+            RelayChange::Up(true) => *held -= 1,
+            RelayChange::DelayNs(_) | RelayChange::Impair(_) => return true,
+        }
+        *held == u32::from(timed.change == RelayChange::Up(false))
+    });
     changes
 }
 
@@ -66,5 +78,24 @@ mod tests {
         let impaired = PacketImpairment { slot: 0, fate, probability: 0.5, data: true, ack: false, ctl: false };
         let last: Vec<_> = changes[3..].iter().map(|c| (c.at_ns, c.link, c.change)).collect();
         assert_eq!(last, [0, 1].map(|link| (60, link, RelayChange::Impair(impaired))));
+    }
+
+    #[test]
+    fn a_link_recovers_when_its_last_outage_ends() {
+        let down = |link, down_ns, up_ns| Injected::Down { link: LinkId(link), down_ns, up_ns, keeps: false };
+        let told = |faults: &[Injected], per_ns: fn(Ns) -> u64| -> Vec<_> {
+            let as_text = |c: &TimedChange| (c.at_ns, c.link, c.change == RelayChange::Up(true));
+            changes(faults, 2, per_ns).iter().map(as_text).collect()
+        };
+        // Overlapping, one within another, and at another link meanwhile.
+        let overlapping = [down(0, 10, 30), down(0, 20, 40), down(1, 5, 25), down(1, 10, 15), down(0, 50, Ns::MAX)];
+        assert_eq!(
+            told(&overlapping, |ns| ns),
+            [(5, 1, false), (10, 0, false), (25, 1, true), (40, 0, true), (50, 0, false)]
+        );
+        // The second never ends, nor does the link's outage.
+        assert_eq!(told(&[down(0, 10, 30), down(0, 20, Ns::MAX)], |ns| ns), [(10, 0, false)]);
+        // On hosts both times of the second are one.
+        assert_eq!(told(&[down(0, 10, 30), down(0, 20, 21)], |ns| ns / 10), [(1, 0, false), (3, 0, true)]);
     }
 }
