@@ -309,7 +309,12 @@ def test_what_commands_leave_running_ends_with_the_testbed(tmp_path: Path, how: 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": [{"name": "numfabric"}]}, "does not run on hosts", "dctcp, reno, cubic"),
     ({"scheme": [{"name": "cubic"}]}, "queues of a testbed are drop-tail", "fifo"),
-    ({"scheme": [{"name": "reno", "params": {"initial_window": 3}}]}, "does not have it", "leave it away"),
+    ({"scheme": [{"name": "reno", "params": {"initial_window": 3}}]}, "does not have 3", "write 10"),
+    (
+        {"scheme": [{"name": "cubic", "params": {"queue": "fifo", "hystart": False}}]},
+        "does not have false",
+        "write true",
+    ),
     ({"testbed": {"scale": 0}}, "testbed.scale: 0 is out of range", "give a number"),
     ({"testbed": {"speed": 1}}, "speed", "scale"),
     ({"fault": [{"kind": "restart", "node": "h0", "at": "1s"}]}, "restarts no machines", "simulate it"),

@@ -1,12 +1,12 @@
 //! TCP CUBIC: after a loss the window is a cubic function of time, flat at the window of the loss.
 //!
 //! RFC 9438, with its names: window in segments, time in seconds. It runs over sfqCoDel, as the scheme with which
-//! Flowtune is compared (section 5.3.3), or over drop-tail queues. Slow start ends with a loss: there is no
-//! HyStart++.
+//! Flowtune is compared (section 5.3.3), or over drop-tail queues. Slow start ends with a loss, or with the HyStart of
+//! Linux: there is no HyStart++.
 
 use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
-use subak_core::keys::AMOUNT;
+use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, OnHosts, Packet, PacketId, Param, Params, Pop, Port, Queue,
     Recovery, Rules, Scheme, SchemeKind, Settles, Slab, Source,
@@ -32,6 +32,35 @@ struct Constants {
     beta: f64,
     has_fast_convergence: bool,
     is_reno_friendly: bool,
+    /// HyStart's unit of time, ns; `None`: slow start ends with a loss.
+    hystart_ns: Option<Ns>,
+}
+
+/// Windows below this many segments stay in slow start.
+const LEAST_SEGMENTS: f64 = 16.0;
+/// Number of RTTs of a round before their minimum counts.
+const RTT_SAMPLES: u32 = 8;
+/// Bytes of four segments of the largest size that the kernel hands to a device.
+const BURST_BYTES: f64 = 262_144.0;
+/// Least growth of the window per RTT while the capacity is unknown.
+const BLIND_GROWTH: f64 = 0.05;
+
+/// The HyStart of Linux: slow start ends without a loss, when the ACKs of a round take half the RTT, or its RTTs are
+/// longer than before.
+#[derive(Debug, Clone, Copy, Default)]
+struct HyStart {
+    /// Whether slow start has ended.
+    found: bool,
+    /// Number of the first segment that was sent after the start of the round.
+    end_segment: u32,
+    round_start_ns: Ns,
+    /// Time of the latest ACK of the round's train, ns.
+    last_ack_ns: Ns,
+    /// Minimum RTT of the round, ns, and the number of its RTTs.
+    round_rtt_ns: Option<Ns>,
+    samples: u32,
+    /// Minimum RTT of the connection, ns.
+    rtt_min_ns: Option<Ns>,
 }
 
 /// Congestion windows of a sender, one per subflow.
@@ -39,7 +68,7 @@ struct Constants {
 pub struct CubicSource {
     law: Constants,
     mss: f64,
-    subflows: IdVec<SubflowId, (Window, Curve)>,
+    subflows: IdVec<SubflowId, (Window, Curve, HyStart)>,
 }
 
 /// Cubic function of one window, in segments and seconds.
@@ -55,6 +84,8 @@ struct Curve {
     w_est: f64,
     /// Whether the latest loss event was an RTO: the cubic function then starts where slow start ends.
     is_after_timeout: bool,
+    /// Whether congestion avoidance began without a known maximum.
+    is_blind: bool,
 }
 
 /// Output queue: fair queues under CoDel, or one drop-tail queue.
@@ -87,6 +118,17 @@ impl Named for Cubic {
                 "reno_friendly",
                 true,
                 "the window is at least Reno's (RFC 9438, section 4.3); ns-3 3.37 has no such bound",
+            ),
+            Param::flag(
+                "hystart",
+                false,
+                "slow start ends when RTTs grow, as in Linux (HyStart); the window then grows by 5% an RTT at least",
+            ),
+            Param::number(
+                "hystart_unit",
+                1e-3,
+                ValueType::Time,
+                "unit of HyStart's times: its RTTs grow by 4 to 16 of it, and ACKs of a train are 2 of it apart",
             ),
             Param::choice("queue", &["sfq-codel", "fifo"], "fair queues under CoDel, or one drop-tail queue"),
             sfq_codel::TARGET,
@@ -123,6 +165,7 @@ impl Scheme for Cubic {
                 beta: params.within("beta", 0.1, 0.99)?,
                 has_fast_convergence: params.flag("fast_convergence"),
                 is_reno_friendly: params.flag("reno_friendly"),
+                hystart_ns: params.flag("hystart").then(|| params.ns("hystart_unit")),
             },
             windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
@@ -140,7 +183,7 @@ impl Scheme for Cubic {
         }
     }
     fn source(&self, flow: &FlowInfo) -> CubicSource {
-        let subflow = (self.windows.window(flow), Curve::default());
+        let subflow = (self.windows.window(flow), Curve::default(), HyStart::default());
         CubicSource {
             law: self.law,
             mss: f64::from(flow.mss_bytes),
@@ -167,6 +210,7 @@ impl Curve {
     fn begin(&mut self, law: Constants, now_ns: Ns, cwnd: f64) {
         self.epoch_ns = Some(now_ns);
         self.w_est = cwnd;
+        self.is_blind = self.w_max == 0.0 || self.is_after_timeout;
         if self.is_after_timeout || self.w_max < cwnd {
             self.w_max = cwnd;
         }
@@ -191,13 +235,54 @@ impl Curve {
             return (self.w_est - cwnd).max(0.0);
         }
         let target = self.at(law, t + rtt_ns as f64 * 1e-9).clamp(cwnd, 1.5 * cwnd);
-        (target - cwnd) / cwnd * acked
+        let least = if self.is_blind && law.hystart_ns.is_some() { BLIND_GROWTH } else { 0.0 };
+        ((target - cwnd) / cwnd).max(least) * acked
+    }
+}
+
+impl HyStart {
+    /// Whether slow start ends with this ACK, before a window of `cwnd_bytes` has grown. `unit_ns`: the unit of its times.
+    fn ends<D>(&mut self, unit_ns: Ns, now_ns: Ns, ack: &Ack<D>, cwnd_bytes: f64, mss: f64) -> bool {
+        let rtt_min_ns = self.rtt_min_ns.map_or(ack.rtt_ns, |least_ns| least_ns.min(ack.rtt_ns));
+        self.rtt_min_ns = Some(rtt_min_ns);
+        if self.found {
+            return false;
+        }
+        if ack.segment >= self.end_segment {
+            let (end_segment, found) = (ack.next_segment, false);
+            let (round_start_ns, last_ack_ns) = (now_ns, now_ns);
+            *self = HyStart {
+                found,
+                end_segment,
+                round_start_ns,
+                last_ack_ns,
+                rtt_min_ns: self.rtt_min_ns,
+                ..HyStart::default()
+            };
+        }
+        if cwnd_bytes < LEAST_SEGMENTS * mss {
+            return false;
+        }
+        if now_ns - self.last_ack_ns <= 2 * unit_ns {
+            self.last_ack_ns = now_ns;
+            // The kernel sends two windows an RTT at most.
+            let burst_ns = (BURST_BYTES * ack.rtt_ns as f64 / (2.0 * cwnd_bytes)) as Ns;
+            self.found = now_ns - self.round_start_ns > (rtt_min_ns + burst_ns.min(unit_ns)) / 2;
+        }
+        let round_rtt_ns = self.round_rtt_ns.map_or(ack.rtt_ns, |least_ns| least_ns.min(ack.rtt_ns));
+        self.round_rtt_ns = Some(round_rtt_ns);
+        if self.samples < RTT_SAMPLES {
+            self.samples += 1;
+        } else {
+            self.found |= round_rtt_ns > rtt_min_ns + (rtt_min_ns / 8).clamp(4 * unit_ns, 16 * unit_ns);
+        }
+        self.found
     }
 }
 
 impl Source<Cubic> for CubicSource {
     fn on_start(&mut self, io: &mut Io<Cubic>) {
-        for (subflow, (window, _)) in self.subflows.iter_enumerated() {
+        for (subflow, (window, ..)) in self.subflows.iter_enumerated() {
             io.pace(subflow, None, Some(window.bytes()));
         }
     }
@@ -208,15 +293,24 @@ impl Source<Cubic> for CubicSource {
 
     fn on_ack(&mut self, io: &mut Io<Cubic>, ack: &Ack<()>) {
         let (law, mss, now_ns) = (self.law, self.mss, io.now_ns);
-        let (window, curve) = &mut self.subflows[ack.subflow];
+        let (window, curve, hystart) = &mut self.subflows[ack.subflow];
         window.saw(ack);
+        if let Some(unit_ns) = law.hystart_ns
+            && window.in_slow_start()
+            && hystart.ends(unit_ns, now_ns, ack, window.size(), mss)
+        {
+            window.end_slow_start();
+        }
         window.grow_by(ack, |cwnd, acked| mss * curve.grows(law, now_ns, ack.rtt_ns, cwnd / mss, acked / mss));
         io.pace(ack.subflow, None, Some(window.bytes()));
     }
 
     fn on_loss(&mut self, io: &mut Io<Cubic>, loss: &Loss) {
-        let (window, curve) = &mut self.subflows[loss.subflow];
+        let (window, curve, hystart) = &mut self.subflows[loss.subflow];
         let is_timeout = loss.kind == LossKind::Timeout;
+        if is_timeout {
+            *hystart = HyStart { end_segment: loss.next_segment, ..HyStart::default() };
+        }
         if window.past_cut(loss.segment) {
             curve.on_cut(self.law, window.size() / self.mss, is_timeout);
         } else if is_timeout {
@@ -264,7 +358,60 @@ impl Queue<Cubic> for CubicQueue {
 mod tests {
     use super::*;
 
-    const LAW: Constants = Constants { c: 0.4, beta: 0.7, has_fast_convergence: true, is_reno_friendly: true };
+    const LAW: Constants =
+        Constants { c: 0.4, beta: 0.7, has_fast_convergence: true, is_reno_friendly: true, hystart_ns: None };
+    const MS: Ns = 1_000_000;
+
+    fn ack(segment: u32, next_segment: u32, rtt_ns: Ns) -> Ack<()> {
+        Ack {
+            subflow: SubflowId(0),
+            acked_bytes: 1000,
+            rtt_ns,
+            ecn: false,
+            in_flight_bytes: 0,
+            remaining_bytes: u64::MAX,
+            segment,
+            next_segment,
+            data: (),
+        }
+    }
+
+    /// Number of ACKs of a round, spaced by `gap_ns`, after which slow start ends. The RTT was 40 ms, and is `rtt_ns`.
+    fn acks_of_a_round(gap_ns: Ns, rtt_ns: Ns, segments: u32) -> Option<u32> {
+        let mut hystart = HyStart::default();
+        let size = f64::from(segments) * 1000.0;
+        assert!(!hystart.ends(MS, 0, &ack(0, 10, 40 * MS), size, 1000.0));
+        (0..segments).find(|k| {
+            let now_ns = 100 * MS + Ns::from(*k) * gap_ns;
+            hystart.ends(MS, now_ns, &ack(10 + k, 10 + segments, rtt_ns), size, 1000.0)
+        })
+    }
+
+    #[test]
+    fn slow_start_ends_when_acks_come_for_half_the_rtt() {
+        // 20.5 ms: half of the RTT and of 1 ms; the first ACK starts the round.
+        assert_eq!(acks_of_a_round(MS, 40 * MS, 30), Some(21));
+        // ACKs further apart are no train, and small windows are left alone.
+        assert_eq!(acks_of_a_round(MS * 21 / 10, 40 * MS, 30), None);
+        assert_eq!(acks_of_a_round(2 * MS, 40 * MS, 15), None);
+    }
+
+    #[test]
+    fn slow_start_ends_when_all_rtts_of_a_round_are_longer() {
+        // An eighth of the RTT is 5 ms: the ninth RTT above 45 ms ends slow start.
+        assert_eq!(acks_of_a_round(MS / 100, 45 * MS, 30), None);
+        assert_eq!(acks_of_a_round(MS / 100, 45 * MS + 1, 30), Some(8));
+    }
+
+    #[test]
+    fn after_hystart_the_window_grows_by_a_twentieth() {
+        let law = Constants { hystart_ns: Some(MS), is_reno_friendly: false, ..LAW };
+        let mut curve = Curve::default();
+        assert_eq!(curve.grows(law, 0, MS, 100.0, 100.0), 5.0);
+        // After a loss the cubic function alone counts.
+        curve.on_cut(law, 100.0, false);
+        assert!(curve.grows(law, 10, MS, 70.0, 70.0) < 0.1);
+    }
 
     #[test]
     fn the_cubic_is_back_at_its_old_size_after_k_seconds() {

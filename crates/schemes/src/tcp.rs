@@ -135,6 +135,16 @@ impl Window {
         (self.reduction, self.recovering) = (None, false);
     }
 
+    /// Whether the window doubles per RTT.
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh && !self.recovering && self.reduction.is_none()
+    }
+
+    /// Continues in congestion avoidance with the present window.
+    pub fn end_slow_start(&mut self) {
+        self.ssthresh = self.cwnd;
+    }
+
     /// Whether `segment` was sent after the last cut.
     pub fn past_cut(&self, segment: u32) -> bool {
         segment >= self.recover

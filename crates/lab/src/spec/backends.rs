@@ -496,15 +496,31 @@ impl BackendKind for Hosts {
                 return only_share(name, params);
             }
         }
-        match params.iter().find(|(key, value)| !(name == "cubic" && *key == "queue" && *value == "fifo")) {
-            None if name == "cubic" && params.is_empty() => {
-                let what = "the queues of a testbed are drop-tail, and the scheme's are fair by default";
-                Err(InputError::new("params.queue", what, "write params.queue = \"fifo\""))
-            }
+        if name == "cubic" && !params.contains_key("queue") {
+            let what = "the queues of a testbed are drop-tail, and the scheme's are fair by default";
+            return Err(InputError::new("params.queue", what, "write params.queue = \"fifo\""));
+        }
+        // A spec for both backends has the kernel's values.
+        let kernels = |key: &str, value: &Value| match key {
+            "queue" => name == "cubic" && value == "fifo",
+            "hystart" => name == "cubic" && value == true,
+            "reduction" => value == "prr",
+            "initial_window" => value.as_f64() == Some(10.0),
+            _ => false,
+        };
+        match params.iter().find(|(key, value)| !kernels(key, value)) {
             None => Ok(Rules::default()),
-            Some((key, _)) => {
-                let what = format!("the kernel's {name} does not have it");
-                Err(InputError::new(format!("params.{key}"), what, "leave it away on a testbed"))
+            Some((key, value)) => {
+                let what = format!("the kernel's {name} does not have {value}");
+                let hint = match key.as_str() {
+                    "queue" | "hystart" if name != "cubic" => "leave it away on a testbed",
+                    "queue" => "write params.queue = \"fifo\"",
+                    "hystart" => "leave it away on a testbed, or write true",
+                    "reduction" => "leave it away on a testbed, or write \"prr\"",
+                    "initial_window" => "leave it away on a testbed, or write 10",
+                    _ => "leave it away on a testbed",
+                };
+                Err(InputError::new(format!("params.{key}"), what, hint))
             }
         }
     }
@@ -521,10 +537,7 @@ impl BackendKind for Hosts {
     }
     fn leaves_out(&self, wishes: &Features) -> Vec<(&'static str, &'static str)> {
         const NO_DELAYS: &str = "delays below 100 us of the hosts' time: a hop takes 20 to 50 us without";
-        given([
-            ("network", wishes.delays, NO_DELAYS),
-            ("network.nic", wishes.nic, "hosts have the kernel's own queues"),
-        ])
+        given([("network", wishes.delays, NO_DELAYS)])
     }
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: ExpectedWork) -> Cost {
         Cost { flows: expected.flows, packet_hops: 0.0, seconds: expected.seconds }
