@@ -286,6 +286,38 @@ def test_packets_of_other_sizes_are_relayed(tmp_path: Path, mtu: int) -> None:
     assert mean(row["rate_bps"] for row in results.table("rate").to_pylist() if row["time_ns"] > 10**9) > 15e6
 
 
+@pytest.mark.parametrize("mtu", [1280, 9000])
+@pytest.mark.parametrize("relays", [False, True])
+def test_links_by_hand_have_the_mtu(tmp_path: Path, mtu: int, relays: bool) -> None:
+    """A packet of this size on the wire, Ethernet header included, crosses two links; one byte more does not."""
+    network = _network({"h0": "", "h1": ""}, tmp_path / "network.json")
+    with made(network, relays=relays, mtu=str(mtu)) as testbed:
+        h0, h1 = _socket(testbed, "h0"), _socket(testbed, "h1")
+        # IP_MTU_DISCOVER, IP_PMTUDISC_DO: packets are not fragmented.
+        h0.setsockopt(socket.IPPROTO_IP, 10, 2)
+        room = mtu - 14 - 20 - 8
+        h0.sendto(bytes(room), h1.getsockname())
+        assert select.select([h1], [], [], 2)[0]
+        assert len(h1.recv(10_000)) == room
+        with pytest.raises(OSError, match="too long"):
+            h0.sendto(bytes(room + 1), h1.getsockname())
+
+
+def test_the_mtu_is_the_specs_and_bounded(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(_spec(packets={"mtu": 4000})))
+    with made(str(spec)) as testbed:
+        assert testbed.plan.mtu_bytes == 4000
+    for mtu, place in (("575", "--mtu"), ("9217", "--mtu"), ("large", "--mtu")):
+        with pytest.raises(subak.InputError) as refused:
+            made(str(spec), mtu=mtu)
+        assert place in str(refused.value)
+    spec.write_text(json.dumps(_spec(packets={"mtu": 60_000})))
+    for backend in ("testbed", None):
+        with pytest.raises(subak.InputError, match=r"packets.mtu.*576 to 9216"):
+            subak.run(str(spec), tmp_path / "out", backend=backend) if backend else made(str(spec))
+
+
 DELAYS = {"h0": "25us", "h1": "25us", "h2": "4975us", "h3": "20ms"}
 """Delays of hosts' links: round trips of 0.1, 10, 40 and 50 ms."""
 

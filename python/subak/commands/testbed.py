@@ -35,6 +35,12 @@ Scheme = Annotated[
 Ecn = Annotated[str | None, typer.Option(metavar="BYTES", help="Queue length above which queues set ECN marks.")]
 Weight = Annotated[float | None, typer.Option(help="Weight of the command's connections, under --scheme.")]
 Relay = Annotated[bool, typer.Option("--relay", help="Relay every link, so that `subak testbed link` can change each.")]
+Mtu = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BYTES", help="Size of a full packet on the wire, 576 to 9216 (default: the spec's, or 1500)."
+    ),
+]
 Network = Annotated[str, typer.Argument(metavar="NETWORK", help="Network: a spec, a case, node-link JSON or GraphML.")]
 
 
@@ -50,6 +56,7 @@ def up(
     scheme: Scheme = None,
     ecn: Ecn = None,
     relay: Relay = False,
+    mtu: Mtu = None,
     json: Json = False,
 ) -> None:
     """Create the network, which stays until `subak testbed down`."""
@@ -61,7 +68,7 @@ def up(
     if any(standing.name == name and standing.alive for standing in everything()):
         what = f'a testbed called "{name}" is up already'
         raise InputError(None, "--name", what, f"remove it: subak testbed down --name {name}; or use another name")
-    made = _make(network, scheme, ecn, relay)
+    made = _make(network, scheme, ecn, relay, mtu)
     standing = _standing(name, made)
     try:
         standing.save()
@@ -116,11 +123,12 @@ def run(
     scheme: Scheme = None,
     ecn: Ecn = None,
     relay: Relay = False,
+    mtu: Mtu = None,
 ) -> None:
     """Create the network, run one command outside of it, and remove it. `subak testbed exec` works meanwhile."""
     from subak.testbed.groups import groups
 
-    with _make(network, scheme, ecn, relay) as made:
+    with _make(network, scheme, ecn, relay, mtu) as made:
         standing = _standing(f"run-{os.getpid()}", made)
         standing.save()
         # Ctrl-C is for the command; this process ends after the command.
@@ -214,7 +222,7 @@ def clean(json: Json = False) -> None:
         print(f"taken down: {', '.join(names)}" if names else "nothing was left")
 
 
-def _make(network: str, scheme: str | None, ecn: str | None, relay: bool) -> ByHand:
+def _make(network: str, scheme: str | None, ecn: str | None, relay: bool, mtu: str | None) -> ByHand:
     from subak._subak import bytes_of
     from subak.testbed.by_hand import Sharing, made
 
@@ -223,7 +231,7 @@ def _make(network: str, scheme: str | None, ecn: str | None, relay: bool) -> ByH
         ecn_bytes = bytes_of(ecn) if ecn else 0
     except InputError as error:
         raise InputError(None, "--ecn", error.what, error.hint) from None
-    return made(network, Sharing(scheme, ecn_bytes), relays=relay)
+    return made(network, Sharing(scheme, ecn_bytes), relays=relay, mtu=mtu)
 
 
 LOSS, REORDERING = 0, 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from subak import inputs
-from subak._subak import Network, nanoseconds
+from subak._subak import Network, bytes_of, nanoseconds
 from subak.errors import InputError
 from subak.testbed import flowtune, granting
 from subak.testbed.layout import Link, Plan, address, everywhere, longest_rtt_ns, unreached
@@ -19,6 +19,8 @@ from subak.testbed.testbed import Testbed
 
 BUFFER_BYTES = 150_000
 """Default size of a queue, bytes: a hundred packets of 1500 bytes."""
+LEAST_MTU, MOST_MTU = 576, 9216
+"""Bounds of a full packet on the wire, bytes."""
 
 
 class ByHand(Testbed):
@@ -42,14 +44,18 @@ class Sharing:
         return self.scheme is not None or self.ecn_bytes > 0
 
 
-def made(network: str, sharing: Sharing | None = None, *, relays: bool = False) -> ByHand:
-    """The testbed of a network file, a spec or a case. With ``relays`` each link can be changed later."""
+def made(network: str, sharing: Sharing | None = None, *, relays: bool = False, mtu: str | None = None) -> ByHand:
+    """The testbed of a network file, a spec or a case. With ``relays`` each link can be changed later.
+
+    ``mtu``: size of a full packet on the wire; by default the spec's.
+    """
     sharing = sharing or Sharing()
     document, own, scale = _document(network)
     scheme, params = _scheme(network, sharing, own)
     granted = scheme == flowtune.SCHEME
     telling = sharing.ecn_bytes > 0 or (scheme is not None and not granted)
     plan = replace(_plan(network, document, scale), telling=telling, marking=sharing.ecn_bytes > 0)
+    plan = replace(plan, mtu_bytes=_mtu_bytes(network, own, mtu))
     plan = plan.with_relays(range(len(plan.links)) if relays else ())
     configured = flowtune.configuration(params, scale) if granted else None
     layout = everywhere(plan)
@@ -69,6 +75,21 @@ def made(network: str, sharing: Sharing | None = None, *, relays: bool = False) 
         up.down()
         raise
     return up
+
+
+def _mtu_bytes(network: str, spec: dict[str, Any], mtu: str | None) -> int:
+    """Bytes of a full packet on the wire: those of the option, else of the spec."""
+    packets = spec.get("packets", {})
+    given = packets.get("mtu", 1500) if mtu is None and isinstance(packets, dict) else mtu
+    file, place = (None, "--mtu") if mtu is not None else (network, "packets.mtu")
+    try:
+        size = bytes_of(str(given))
+    except InputError as error:
+        raise InputError(file, place, error.what, error.hint) from None
+    if not LEAST_MTU <= size <= MOST_MTU:
+        hint = f"give {LEAST_MTU} to {MOST_MTU} bytes, Ethernet header included"
+        raise InputError(file, place, f"packets of {size} bytes do not fit", hint)
+    return size
 
 
 def _scheme(network: str, sharing: Sharing, spec: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:

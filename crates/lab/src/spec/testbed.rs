@@ -5,6 +5,8 @@ use subak_core::backend::{Impairment, Injected, Kinds};
 use subak_core::{InputError, Ns};
 
 pub(crate) const WAITING: &str = "a testbed has no flows that wait for others yet";
+/// Sizes of full packets that links of a testbed carry, bytes on the wire.
+const MTUS: std::ops::RangeInclusive<u32> = 576..=9216;
 pub(crate) const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
 /// Probability of the loss of control packets at every link for the whole run, which programs at links can inject;
@@ -53,6 +55,11 @@ impl Scenario {
         if let Some((place, _)) = self.drawn.first() {
             let what = "a testbed draws no links that fail";
             return refuse(&format!("fault[{place}].share"), what, "name the links, or simulate it");
+        }
+        let mtu_bytes = self.packet.mtu_bytes;
+        if !MTUS.contains(&mtu_bytes) {
+            let what = format!("packets of {mtu_bytes} bytes do not fit links of a testbed");
+            return refuse("packets.mtu", &what, "give 576 to 9216 bytes, Ethernet header included");
         }
         if self.topology.spread().is_some() {
             let what = "a testbed spreads no packets: each flow has one path";
