@@ -10,6 +10,8 @@
 /* Bytes of headers: Ethernet, IPv4, and TCP with timestamps. */
 #define ETHERNET_BYTES 14
 #define HEADER_BYTES (ETHERNET_BYTES + 20 + 32)
+/* Bytes by which a header of IPv6 is larger than one of IPv4. */
+#define IPV6_MORE_BYTES 20
 #define ERANGE 34
 #define NO_PACE 0xffffffffU
 
@@ -47,8 +49,11 @@ struct flow {
 	u64 connection;
 	struct asked asked;
 	u32 host;
+	/* Address of the other host: for IPv6 the IPv4 address under which the allocator knows it. */
 	__be32 to;
 	u32 path;
+	/* Bytes by which headers are larger than those of IPv4. */
+	u32 more_bytes;
 	/* Largest rate that its program requested, payload bytes per second; 0 for no bound. */
 	u32 own;
 	/* Bytes written when all data was last ACKed; 0 if that never happened. */
@@ -165,6 +170,21 @@ struct {
 	__type(value, u32);
 } partners SEC(".maps");
 
+/* IPv6 prefix of a host. */
+struct prefix {
+	u32 bits;
+	__be32 words[4];
+};
+
+/* IPv4 addresses under which the allocator knows the hosts of these prefixes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct prefix);
+	__type(value, __be32);
+} ipv6_hosts SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
@@ -248,7 +268,7 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 	if (most != flow->pace)
 		flow->own = most < NO_PACE ? most : 0;
 	if (grant && lease && grant->rate && now_ns < *lease && now_ns < grant->until_ns) {
-		u64 payload = grant->rate * mss / (mss + HEADER_BYTES);
+		u64 payload = grant->rate * mss / (mss + HEADER_BYTES + flow->more_bytes);
 
 		pace = payload < least_pace ? least_pace : payload >= NO_PACE ? NO_PACE - 1 : (u32)payload;
 		if (flow->own && pace > flow->own)
@@ -387,26 +407,46 @@ static __always_inline void enter(struct flow *flow, u32 host, __be32 to, u32 po
 	flow->pace = 0;
 }
 
+/* IPv4 address under which the allocator knows the host of an IPv6 address; 0 if it has none. */
+static __always_inline __be32 known_as(__be32 a, __be32 b, __be32 c, __be32 d)
+{
+	struct prefix prefix = { .bits = 128, .words = { a, b, c, d } };
+	__be32 *address = bpf_map_lookup_elem(&ipv6_hosts, &prefix);
+
+	return address ? *address : 0;
+}
+
+/* A word of the remote IPv6 address. It is read at a constant offset of the context, as the verifier requires. */
+#define REMOTE_WORD(ops, k) (*(const volatile __u32 *)&(ops)->remote_ip6[k])
+
 /* Handles an established connection of one of the hosts. */
 SEC("sockops")
 int flowtune_sockets(struct bpf_sock_ops *ops)
 {
 	struct destination to = { .bits = 32 };
+	struct bpf_sock *sk;
 	struct flow *flow;
 	u32 *host, ports;
 	u64 cookie;
 	s64 *weight;
+	bool four;
 
 	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
 	cookie = bpf_get_netns_cookie(ops);
 	host = bpf_map_lookup_elem(&hosts, &cookie);
-	if (!host || !ops->sk || !is_ipv4(ops))
+	sk = ops->sk;
+	if (!host || !sk)
 		return 1;
-	flow = bpf_sk_storage_get(&flows, ops->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	four = is_ipv4(ops);
+	to.address = four ? remote_ipv4(ops)
+			  : known_as(REMOTE_WORD(ops, 0), REMOTE_WORD(ops, 1), REMOTE_WORD(ops, 2), REMOTE_WORD(ops, 3));
+	if (!to.address)
+		return 1;
+	flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
 		return 1;
-	to.address = remote_ipv4(ops);
+	flow->more_bytes = four ? 0 : IPV6_MORE_BYTES;
 	ports = ops->local_port << 16 ^ bpf_ntohl(ops->remote_port);
 	enter(flow, *host, to.address, ports);
 	weight = bpf_map_lookup_elem(&destinations, &to);
@@ -432,6 +472,8 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	struct kept kept = {};
 	struct flow *flow;
 	s64 *weight, *by_group;
+	u32 more_bytes = 0;
+	__be32 *words;
 	u64 group;
 
 	if (!common)
@@ -442,16 +484,22 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
 		return 0;
-	if (common->skc_family == AF_INET)
+	words = common->skc_v6_daddr.in6_u.u6_addr32;
+	if (common->skc_family == AF_INET) {
 		to.address = common->skc_daddr;
-	else if (common->skc_family == AF_INET6 && IS_MAPPED(common->skc_v6_daddr.in6_u.u6_addr32))
-		to.address = common->skc_v6_daddr.in6_u.u6_addr32[3];
-	else
+	} else if (common->skc_family == AF_INET6 && IS_MAPPED(words)) {
+		to.address = words[3];
+	} else if (common->skc_family == AF_INET6) {
+		to.address = known_as(words[0], words[1], words[2], words[3]);
+		more_bytes = IPV6_MORE_BYTES;
+	}
+	if (!to.address)
 		return 0;
 	flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	/* The connection is newer than the agent. */
 	if (!flow || flow->connection)
 		return 0;
+	flow->more_bytes = more_bytes;
 	enter(flow, looked_at, to.address, common->skc_num << 16 ^ bpf_ntohs(common->skc_dport));
 	sk = &tp->inet_conn.icsk_inet.sk;
 	group = sk->sk_cgrp_data.cgroup->kn->id;
@@ -477,7 +525,7 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 }
 
 /* Counts one packet of the kernel, which may be several segments on the wire. */
-static __always_inline void carry(struct __sk_buff *skb, u32 place)
+static __always_inline void carry(struct __sk_buff *skb, const struct flow *flow, u32 place)
 {
 	struct carried *sum = bpf_map_lookup_elem(&carried, &place);
 	u32 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
@@ -485,7 +533,7 @@ static __always_inline void carry(struct __sk_buff *skb, u32 place)
 	if (!sum)
 		return;
 	__sync_fetch_and_add(&sum->bytes, skb->len + ETHERNET_BYTES);
-	__sync_fetch_and_add(&sum->more_bytes, (u64)(segments - 1) * HEADER_BYTES);
+	__sync_fetch_and_add(&sum->more_bytes, (u64)(segments - 1) * (HEADER_BYTES + flow->more_bytes));
 	__sync_fetch_and_add(&sum->segments, segments);
 }
 
@@ -504,7 +552,7 @@ int flowtune_out(struct __sk_buff *skb)
 	struct flow *flow = flow_of(skb);
 
 	if (flow && flow->pace)
-		carry(skb, 2 * flow->host);
+		carry(skb, flow, 2 * flow->host);
 	return 1;
 }
 
@@ -519,7 +567,7 @@ int flowtune_into(struct __sk_buff *skb)
 		return 1;
 	from.address = flow->to;
 	if (bpf_map_lookup_elem(&partners, &from))
-		carry(skb, 2 * flow->host + 1);
+		carry(skb, flow, 2 * flow->host + 1);
 	return 1;
 }
 

@@ -118,6 +118,7 @@ fn flowtune() -> Need {
         weighing: crate::shares::Weighing::FREE,
         device: None,
         partners: Vec::new(),
+        known: Vec::new(),
     };
     let (found, hint) = match RunningFlowtune::new(&order) {
         Ok(_) => (Some("loads".to_string()), String::new()),

@@ -4,7 +4,7 @@
 //! hosts, each in a network namespace of its own.
 
 use crate::shares::Weighing;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use subak_control::ControlSettings;
 use subak_wire::Secret;
 
@@ -33,6 +33,19 @@ pub struct FlowtuneConfig {
     pub device: Option<String>,
     /// Addresses of hosts that run an agent, each with its prefix length in bits.
     pub partners: Vec<(Ipv4Addr, u32)>,
+    /// IPv6 prefixes of hosts, each with its length in bits and the host's address at the allocator.
+    pub known: Vec<(Ipv6Addr, u32, Ipv4Addr)>,
+}
+
+/// Parses an IPv6 prefix of a host and its address at the allocator, such as `fd00:0:0:7::/64=10.0.0.7`.
+pub fn known_of(text: &str) -> Result<(Ipv6Addr, u32, Ipv4Addr), String> {
+    let read = || {
+        let (prefix, host) = text.split_once('=')?;
+        let (address, bits) = prefix.split_once('/').unwrap_or((prefix, "128"));
+        let bits = bits.parse().ok().filter(|bits| *bits <= 128)?;
+        Some((address.parse().ok()?, bits, host.parse().ok()?))
+    };
+    read().ok_or_else(|| format!("\"{text}\" is no prefix of a host, such as fd00:0:0:7::/64=10.0.0.7"))
 }
 
 #[cfg(feature = "bpf")]
@@ -142,6 +155,9 @@ mod running {
             let own = Namespace::open("/proc/self/ns/net")?;
             for (address, bits) in &order.partners {
                 loaded.add_partners(*address, *bits)?;
+            }
+            for (prefix, bits, host) in &order.known {
+                loaded.add_known(*prefix, *bits, *host)?;
             }
             let (mut hosts, mut notes) = (Vec::new(), Vec::new());
             for (number, (address, netns)) in order.hosts.iter().enumerate() {
@@ -376,3 +392,19 @@ mod running {
 
 #[cfg(feature = "bpf")]
 pub use running::RunningFlowtune;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_of_hosts_are_read() {
+        let host = Ipv4Addr::new(10, 0, 0, 7);
+        let prefix = Ipv6Addr::new(0xfd00, 0, 0, 7, 0, 0, 0, 0);
+        assert_eq!(known_of("fd00:0:0:7::/64=10.0.0.7"), Ok((prefix, 64, host)));
+        assert_eq!(known_of("::1=10.0.0.7"), Ok((Ipv6Addr::LOCALHOST, 128, host)));
+        for wrong in ["fd00::/129=10.0.0.7", "fd00::/64", "10.0.0.7=fd00::", "fd00::/x=10.0.0.7", ""] {
+            assert!(known_of(wrong).is_err_and(|e| e.contains("such as fd00:0:0:7::/64=10.0.0.7")), "{wrong}");
+        }
+    }
+}

@@ -167,6 +167,10 @@ struct Endpoint {
     /// Addresses whose hosts have agents, such as 10.0.0.0/16; TCP from others is not scheduled. Default: all.
     #[arg(long = "partners", value_name = "ADDRESS/BITS")]
     partners: Vec<String>,
+    /// IPv6 addresses of a host and its address at the allocator, such as fd00:0:0:7::/64=10.0.0.7. Repeat for each
+    /// host. TCP over IPv6 to other addresses is not scheduled.
+    #[arg(long = "ipv6", value_name = "PREFIX=ADDRESS")]
+    known: Vec<String>,
 }
 
 /// Largest size of a schedule, bytes.
@@ -314,6 +318,7 @@ mod programs {
         if partners.is_empty() {
             partners.push((std::net::Ipv4Addr::UNSPECIFIED, 0));
         }
+        let known = endpoint.known.iter().map(|text| flowtune::known_of(text).map_err(|e| format!("--ipv6: {e}")));
         let order = flowtune::FlowtuneConfig {
             name: endpoint.name.clone(),
             hosts: hosts.collect::<Result<_, String>>()?,
@@ -331,6 +336,7 @@ mod programs {
             )?,
             device: endpoint.device.clone(),
             partners,
+            known: known.collect::<Result<_, _>>()?,
         };
         let mut running = flowtune::RunningFlowtune::new(&order)?;
         say(&json!({"ready": true, "weights": running.weights()?}))?;

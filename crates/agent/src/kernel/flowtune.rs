@@ -11,7 +11,7 @@ use skeleton::{FlowtuneSkel, types};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::Duration;
@@ -29,6 +29,8 @@ unsafe impl Shared for types::grant {}
 unsafe impl Shared for types::carried {}
 // SAFETY: the fields of the type leave no padding.
 unsafe impl Shared for types::destination {}
+// SAFETY: the fields of the type leave no padding.
+unsafe impl Shared for types::prefix {}
 
 /// Settings of the kernel programs.
 pub(crate) struct Wanted<'a> {
@@ -162,6 +164,13 @@ impl Loaded {
     pub fn add_partners(&self, address: Ipv4Addr, bits: u32) -> Result<(), String> {
         let key = types::destination { bits, address: u32::from_ne_bytes(address.octets()) };
         self.skeleton.maps.partners.update(super::bytes_of(&key), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+
+    /// Adds an IPv6 prefix of the host that the allocator knows by an IPv4 address; `bits` is its length.
+    pub fn add_known(&self, prefix: Ipv6Addr, bits: u32, host: Ipv4Addr) -> Result<(), String> {
+        let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|k| prefix.octets()[4 * at + k]));
+        let key = types::prefix { bits, words: std::array::from_fn(word) };
+        self.skeleton.maps.ipv6_hosts.update(super::bytes_of(&key), &host.octets(), MapFlags::ANY).map_err(refused)
     }
 
     /// Traffic of a host's paced connections so far: sent, and received.

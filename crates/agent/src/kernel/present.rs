@@ -55,6 +55,7 @@ const MAPS: &[&str] = &[
     "leases",
     "carried",
     "partners",
+    "ipv6_hosts",
 ];
 
 /// Counts the objects.
