@@ -109,6 +109,9 @@ const volatile u32 least_pace = 30000;
 const volatile u32 least_weight = 1;
 const volatile u32 most_weight = 0xffffffffU;
 
+/* Whether connections of unknown network namespaces, such as containers', are those of host 0. */
+const volatile u32 containers = 0;
+
 /* Time over which losses are counted before they are reported, ns. */
 const volatile u64 window_ns = 100000000;
 
@@ -436,7 +439,7 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 	cookie = bpf_get_netns_cookie(ops);
 	host = bpf_map_lookup_elem(&hosts, &cookie);
 	sk = ops->sk;
-	if (!host || !sk)
+	if ((!host && !containers) || !sk)
 		return 1;
 	four = is_ipv4(ops);
 	to.address = four ? remote_ipv4(ops)
@@ -448,7 +451,7 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 		return 1;
 	flow->more_bytes = four ? 0 : IPV6_MORE_BYTES;
 	ports = ops->local_port << 16 ^ bpf_ntohl(ops->remote_port);
-	enter(flow, *host, to.address, ports);
+	enter(flow, host ? *host : 0, to.address, ports);
 	weight = bpf_map_lookup_elem(&destinations, &to);
 	if (weight)
 		flow->asked.log2_to = *weight;

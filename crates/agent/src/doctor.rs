@@ -119,6 +119,7 @@ fn flowtune() -> Need {
         device: None,
         partners: Vec::new(),
         known: Vec::new(),
+        containers: false,
     };
     let (found, hint) = match RunningFlowtune::new(&order) {
         Ok(_) => (Some("loads".to_string()), String::new()),

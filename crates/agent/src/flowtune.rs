@@ -35,6 +35,8 @@ pub struct FlowtuneConfig {
     pub partners: Vec<(Ipv4Addr, u32)>,
     /// IPv6 prefixes of hosts, each with its length in bits and the host's address at the allocator.
     pub known: Vec<(Ipv6Addr, u32, Ipv4Addr)>,
+    /// Whether the machine's other network namespaces, also those that appear later, belong to the only host.
+    pub containers: bool,
 }
 
 /// Parses an IPv6 prefix of a host and its address at the allocator, such as `fd00:0:0:7::/64=10.0.0.7`.
@@ -55,7 +57,7 @@ mod running {
     use crate::hosts::control_groups;
     use crate::kernel::flowtune::{Event, EventKind, Loaded, Wanted};
     use crate::kernel::weights::Weights;
-    use crate::namespace::Namespace;
+    use crate::namespace::{self, Namespace};
     use crate::shares::Shares;
     use crate::sys::{device_of, namespace_cookie};
     use crate::traffic::clock_ns;
@@ -136,6 +138,10 @@ mod running {
             if order.allocators.is_empty() {
                 return Err("give the address of an allocator".to_string());
             }
+            if order.containers && order.hosts.len() > 1 {
+                let what = "--containers: the namespaces belong to one host";
+                return Err(format!("{what}, and there are {}; give one --host", order.hosts.len()));
+            }
             let lease_ns = order.settings.lease_ns;
             let least_pace = 1500 * 1_000_000_000 * PARTS_OF_LEASE / lease_ns.max(1);
             let wanted = Wanted {
@@ -144,6 +150,7 @@ mod running {
                 shortest_bytes: order.shortest_bytes,
                 window_ns: lease_ns / 2,
                 weights: order.weighing.bounds(),
+                containers: order.containers,
                 least_pace: u32::try_from(least_pace).unwrap_or(u32::MAX),
             };
             let mut loaded = Loaded::new(&wanted)?;
@@ -198,6 +205,12 @@ mod running {
                     started: BTreeMap::new(),
                     ending: BTreeMap::new(),
                 });
+            }
+            if order.containers {
+                let known: Vec<&str> = order.hosts.iter().map(|(_, netns)| netns.as_str()).collect();
+                let others = namespace::others(&known);
+                let taken = others.iter().try_for_each(|other| other.within(|| loaded.take_over(0)));
+                own.within(|| taken)?;
             }
             let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
             let (room, counts) = Default::default();

@@ -171,6 +171,10 @@ struct Endpoint {
     /// host. TCP over IPv6 to other addresses is not scheduled.
     #[arg(long = "ipv6", value_name = "PREFIX=ADDRESS")]
     known: Vec<String>,
+    /// Schedule also the connections of this machine's other network namespaces, such as containers', including those
+    /// that appear later. They belong to the only host.
+    #[arg(long)]
+    containers: bool,
 }
 
 /// Largest size of a schedule, bytes.
@@ -337,6 +341,7 @@ mod programs {
             device: endpoint.device.clone(),
             partners,
             known: known.collect::<Result<_, _>>()?,
+            containers: endpoint.containers,
         };
         let mut running = flowtune::RunningFlowtune::new(&order)?;
         say(&json!({"ready": true, "weights": running.weights()?}))?;

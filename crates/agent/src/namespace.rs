@@ -30,3 +30,16 @@ impl Namespace {
         run()
     }
 }
+
+/// The network namespaces of the machine's processes except those of the files `known`. A namespace whose processes
+/// may not be looked at is not among them.
+#[cfg(feature = "bpf")]
+pub(crate) fn others(known: &[&str]) -> Vec<Namespace> {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &str| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let mut seen: std::collections::BTreeSet<_> = known.iter().filter_map(|path| identity(path)).collect();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let namespaces = processes.map(|process| format!("/proc/{}/ns/net", process.file_name().display()));
+    let new = |path: &String| identity(path).is_some_and(|found| seen.insert(found));
+    namespaces.filter(new).filter_map(|path| Namespace::open(&path).ok()).collect()
+}

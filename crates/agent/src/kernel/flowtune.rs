@@ -47,6 +47,8 @@ pub(crate) struct Wanted<'a> {
     /// Smallest and largest weight that programs may request, with 16 fractional bits; a largest of 0 forbids
     /// requests.
     pub weights: (u32, u32),
+    /// Whether connections of unknown network namespaces, such as containers', are those of the first host.
+    pub containers: bool,
 }
 
 /// Kind of an event of a connection.
@@ -100,6 +102,7 @@ impl Loaded {
         fixed.least_pace = wanted.least_pace;
         fixed.window_ns = wanted.window_ns;
         (fixed.least_weight, fixed.most_weight) = wanted.weights;
+        fixed.containers = u32::from(wanted.containers);
         // SAFETY: the pointer is into the object that `opened` owns.
         let registered = unsafe { &mut *opened.struct_ops.flowtune };
         registered.name = name(wanted.name)?.map(|byte| byte as _);
