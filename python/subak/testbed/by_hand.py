@@ -160,4 +160,8 @@ def _document(network: str) -> tuple[dict[str, Any], dict[str, Any], float]:
     scale = section.get("scale", 1.0) if isinstance(section, dict) else None
     if not isinstance(scale, int | float) or not 1e-6 <= scale <= 1e3:
         raise InputError(name, "testbed.scale", f"it is {scale}", "give a number from 0.000001 to 1000")
-    return held["network"], held, float(scale)
+    network_of = held["network"]
+    if isinstance(network_of, dict):
+        # Only simulations schedule packets at hosts' links: hosts have the kernel's own.
+        network_of = {key: value for key, value in network_of.items() if key != "nic"}
+    return network_of, held, float(scale)

@@ -51,6 +51,8 @@ SETTINGS = {
     "net/ipv4/tcp_notsent_lowat": "16384",
     # The kernel starts without metrics of earlier connections.
     "net/ipv4/tcp_no_metrics_save": "1",
+    # Receive windows grow with the data that arrives; with the default buffer they stay at 64 KB for some RTTs.
+    "net/ipv4/tcp_rmem": "4096 8388608 33554432",
     "net/ipv4/tcp_mtu_probing": "0",
     # Limits how long connections of ended programs keep their namespace and congestion control in use.
     "net/ipv4/tcp_orphan_retries": "1",

@@ -506,6 +506,9 @@ impl BackendKind for Hosts {
             "hystart" => name == "cubic" && value == true,
             "reduction" => value == "prr",
             "initial_window" => value.as_f64() == Some(10.0),
+            // Their values depend on the scale.
+            "hystart_unit" => name == "cubic",
+            "rto_min" => true,
             _ => false,
         };
         match params.iter().find(|(key, value)| !kernels(key, value)) {
@@ -513,7 +516,7 @@ impl BackendKind for Hosts {
             Some((key, value)) => {
                 let what = format!("the kernel's {name} does not have {value}");
                 let hint = match key.as_str() {
-                    "queue" | "hystart" if name != "cubic" => "leave it away on a testbed",
+                    "queue" | "hystart" | "hystart_unit" if name != "cubic" => "leave it away on a testbed",
                     "queue" => "write params.queue = \"fifo\"",
                     "hystart" => "leave it away on a testbed, or write true",
                     "reduction" => "leave it away on a testbed, or write \"prr\"",

@@ -17,7 +17,7 @@ use subak_core::case::policy_from_value;
 use subak_core::keys::each;
 use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::quoted;
-use subak_core::scheme::{Circumstances, Goal};
+use subak_core::scheme::{Circumstances, Goal, OnHosts};
 use subak_core::section::Section;
 use subak_core::{InputError, InputErrors, LinkId, Nic, NodeId, Ns, Policy};
 
@@ -176,6 +176,10 @@ impl Scenario {
             let policy = crate::spec::policy::check(self.policy, &info, &scheme.params);
             if backend.is_real() {
                 self.check_testbed()?;
+                if info.on_hosts == OnHosts::Kernel {
+                    let place = format!("scheme[{}]", scheme.place);
+                    self.check_kernel_times(scheme).map_err(|e| e.below(&place))?;
+                }
             }
             let one_path = backend.keeps_to_one_path(&scheme.name, &scheme.params);
             if let Some((why, other)) = one_path.filter(|_| self.topology.spread().is_some()) {

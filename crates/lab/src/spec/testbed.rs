@@ -1,7 +1,9 @@
 //! Scenarios that a testbed supports.
 
+use crate::spec::choice::SchemeChoice;
 use crate::spec::scenario::Scenario;
 use subak_core::backend::{Impairment, Injected, Kinds};
+use subak_core::quantity::{ns_from_json, shown};
 use subak_core::{InputError, Ns};
 
 pub(crate) const WAITING: &str = "a testbed has no flows that wait for others yet";
@@ -26,7 +28,25 @@ pub(crate) fn control_loss(fault: &Injected) -> Option<f64> {
     matches!(kinds, Kinds { data: false, ack: false, ctl: true }).then_some(*probability)
 }
 
+/// Parameters that are times of the kernel, ns of the hosts' time.
+pub(crate) const KERNEL_TIMES: &[(&str, f64)] = &[("hystart_unit", 1e6), ("rto_min", 200e6)];
+
 impl Scenario {
+    /// An error if the spec has other times for the kernel's scheme than the kernel.
+    pub(super) fn check_kernel_times(&self, scheme: &SchemeChoice) -> Result<(), InputError> {
+        for (key, hosts_ns) in KERNEL_TIMES {
+            let Some(value) = scheme.params.get(*key) else { continue };
+            let (ns, kernels_ns) = (ns_from_json(value)? as f64, hosts_ns * self.scale);
+            if (ns - kernels_ns).abs() > 1e-3 * kernels_ns {
+                let what = format!("the kernel's {} does not have {}", scheme.name, shown(value));
+                let hint =
+                    format!("leave it away on a testbed, or write \"{kernels_ns}ns\", the kernel's at this scale");
+                return Err(InputError::new(format!("params.{key}"), what, hint));
+            }
+        }
+        Ok(())
+    }
+
     /// An error if the testbed does not support the self.
     pub(super) fn check_testbed(&self) -> Result<(), InputError> {
         let refuse = |place: &str, what: &str, hint: &str| Err(InputError::new(place, what, hint));
