@@ -22,8 +22,8 @@ use subak_solve::ned::{Cluster, FlowKey, Ned, NedIteration, Normalizer};
 /// Minimum fraction of its flow's weight that a subflow has: a subflow of weight 0 would stay at rate 0.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Upper bound of a weight, and of its inverse.
-const MOST_WEIGHT: f64 = 1e100;
+/// Upper bound of the logarithm of a weight, and of its inverse's.
+const MOST_LN_WEIGHT: f64 = 230.0;
 
 /// Parameter `threshold`: relative change of a rate above which the controller sends it.
 pub(super) const THRESHOLD: Param =
@@ -153,10 +153,16 @@ struct NedCentre {
     ned: NedCentral,
     iteration: NedIteration<f64, Ned>,
     flows: BTreeMap<FlowId, Known>,
+    /// Logarithm of the unit of weights. Rates do not depend on it. It is 0 unless a weight would exceed its bounds, as
+    /// under `fct` with a small epsilon: 10 TB at 0.125, or 100 KB at 0.05.
+    ln_unit: f64,
 }
 
 /// State of a flow at the controller.
 struct Known {
+    /// Logarithm of the flow's weight in the marginal utility w^alpha x^-alpha.
+    ln_weight: f64,
+    /// The weight in the iteration.
     weight: f64,
     links: IdVec<SubflowId, Vec<LinkId>>,
     subflows: IdVec<SubflowId, NedCentralSubflow>,
@@ -174,13 +180,44 @@ impl NedCentre {
         let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps * ned.share()).collect();
         let cluster = Cluster::new(&capacity_bps, ned.alpha).ok()?;
         let iteration = NedIteration::new(cluster, Ned::with_gamma(ned.gamma));
-        Some(NedCentre { ned, iteration, flows: BTreeMap::new() })
+        Some(NedCentre { ned, iteration, flows: BTreeMap::new(), ln_unit: 0.0 })
     }
 
-    /// Weight w of the marginal utility w^alpha x^-alpha.
-    fn weight(&self, flow: &FlowInfo) -> f64 {
-        let weight = flow.utility.weight(self.ned.alpha).unwrap_or(flow.weight);
-        weight.clamp(1.0 / MOST_WEIGHT, MOST_WEIGHT)
+    /// Logarithm of the weight w of the marginal utility w^alpha x^-alpha.
+    fn ln_weight(&self, flow: &FlowInfo) -> f64 {
+        match &*flow.utility {
+            Utility::Power { ln_gain, .. } => ln_gain / self.ned.alpha,
+            Utility::BandwidthFunction { .. } => libm::log(flow.weight),
+        }
+    }
+
+    /// The weight in the iteration.
+    fn weight(&self, ln_weight: f64) -> f64 {
+        libm::exp((ln_weight - self.ln_unit).clamp(-MOST_LN_WEIGHT, MOST_LN_WEIGHT))
+    }
+
+    /// Centres the unit on the weights of all flows and `ln_weight`, if that is out of bounds.
+    fn fit_unit(&mut self, ln_weight: f64) {
+        if (ln_weight - self.ln_unit).abs() <= MOST_LN_WEIGHT {
+            return;
+        }
+        let known = self.flows.values().map(|known| known.ln_weight);
+        let (low, high) = known.fold((ln_weight, ln_weight), |(low, high), ln| (ln.min(low), ln.max(high)));
+        self.ln_unit = (low + high) / 2.0;
+        let flows: Vec<(FlowId, f64)> = self.flows.iter().map(|(&flow, known)| (flow, known.ln_weight)).collect();
+        flows.into_iter().for_each(|(flow, ln_weight)| self.set_weight(flow, ln_weight));
+    }
+
+    /// Sets the weight of a known flow, divided equally among its subflows.
+    fn set_weight(&mut self, flow: FlowId, ln_weight: f64) {
+        let weight = self.weight(ln_weight);
+        let Some(known) = self.flows.get_mut(&flow) else { return };
+        (known.ln_weight, known.weight) = (ln_weight, weight);
+        let part = weight / known.subflows.len().max(1) as f64;
+        for key in known.subflows.iter().filter_map(|s| s.key) {
+            // Cannot fail: the iteration has the key, and the weight is within its bounds.
+            let _ = self.iteration.cluster_mut().set_weight(key, part);
+        }
     }
 }
 
@@ -190,27 +227,27 @@ impl Centre<Rate> for NedCentre {
     }
 
     fn on_flow(&mut self, flow: &FlowInfo) {
-        let weight = self.weight(flow);
         if self.flows.get(&flow.flow).is_some_and(|known| known.links != flow.links) {
             self.on_gone(flow.flow);
         }
+        let ln_weight = self.ln_weight(flow);
+        self.fit_unit(ln_weight);
+        if let Some(known) = self.flows.get(&flow.flow) {
+            if known.ln_weight != ln_weight {
+                self.set_weight(flow.flow, ln_weight);
+            }
+            return;
+        }
+        let weight = self.weight(ln_weight);
         let parts = flow.links.len().max(1) as f64;
         let (part, demand_bps) = (weight / parts, flow.demand_bps / parts);
         let cluster = self.iteration.cluster_mut();
-        let known = self.flows.entry(flow.flow).or_insert_with(|| {
-            let add = |path: &Vec<LinkId>| NedCentralSubflow {
-                key: cluster.add_within(path, part, demand_bps).ok(),
-                told_bps: None,
-            };
-            Known { weight, links: flow.links.clone(), subflows: flow.links.iter().map(add).collect() }
-        });
-        if known.weight != weight {
-            known.weight = weight;
-            for key in known.subflows.iter().filter_map(|s| s.key) {
-                // Cannot fail: the iteration has the key, and the weight is within its bounds.
-                let _ = cluster.set_weight(key, part);
-            }
-        }
+        let add = |path: &Vec<LinkId>| NedCentralSubflow {
+            key: cluster.add_within(path, part, demand_bps).ok(),
+            told_bps: None,
+        };
+        let subflows = flow.links.iter().map(add).collect();
+        self.flows.insert(flow.flow, Known { ln_weight, weight, links: flow.links.clone(), subflows });
     }
 
     fn on_gone(&mut self, flow: FlowId) {
@@ -224,7 +261,7 @@ impl Centre<Rate> for NedCentre {
     }
 
     fn step(&mut self, _now_ns: Ns, tell: &mut dyn FnMut(FlowId, SubflowId, Rate)) {
-        let NedCentre { ned, iteration, flows } = self;
+        let NedCentre { ned, iteration, flows, .. } = self;
         iteration.step();
         let keys: Vec<FlowKey> = flows.values().flat_map(|known| &known.subflows).filter_map(|s| s.key).collect();
         let mut rates = iteration.rates_bps(Normalizer::Flow, &keys).into_iter();
