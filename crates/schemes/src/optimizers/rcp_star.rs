@@ -21,6 +21,9 @@ use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 
 /// Minimum number of packets per update interval, unless `price_interval` is set.
 const PACKETS: f64 = 10.0;
+/// Time that a transport of weights takes in addition to an RTT, ns: Swift averages rates over 20 us, and its queues add
+/// some. Without it, rates oscillate where the RTT is shorter.
+const TRANSPORT_NS: f64 = 30_000.0;
 /// Gain of the moving average of RTTs.
 const RTT_GAIN: f64 = 0.5;
 
@@ -40,6 +43,8 @@ pub struct FairShare {
     alpha: f64,
     interval: PriceInterval,
     floor: f64,
+    /// Time from a target rate to the rate, in addition to an RTT, ns.
+    extra_ns: f64,
 }
 
 /// Latest RTT that the source measured, ns; 0: none yet.
@@ -97,7 +102,11 @@ impl Optimizer for FairShare {
             alpha: params.within("alpha", 0.01, 100.0)?,
             interval: PriceInterval::new(params, 0.5, 1e-7)?,
             floor: params.within("floor", 1e-9, 1.0)?,
+            extra_ns: 0.0,
         })
+    }
+    fn behind_weights(self) -> Self {
+        FairShare { extra_ns: TRANSPORT_NS, ..self }
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let rtt_ns = around.ports.first().map_or(0, |port| port.rtt_ns);
@@ -209,7 +218,7 @@ impl Price<RoundTrip> for RcpStarShare {
         let drain = port.queued_bytes as f64 * 8e9 / self.rtt_ns;
         let free = self.rcp.a * (capacity - y) - self.rcp.b * drain;
         let most = 2.0 * capacity * libm::pow(4.0, 1.0 / self.rcp.alpha);
-        let next = self.rate_bps * (1.0 + interval / self.rtt_ns * free / capacity);
+        let next = self.rate_bps * (1.0 + interval / (self.rtt_ns + self.rcp.extra_ns) * free / capacity);
         self.rate_bps = next.clamp(self.rcp.floor * capacity, most);
         self.set_price();
         self.arrived_bytes = 0;

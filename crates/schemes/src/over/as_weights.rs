@@ -160,7 +160,7 @@ pub struct ScaledNote {
 impl AsWeights {
     /// Wraps `optimizer`.
     pub fn of<O: Optimizer<Wish = Rate, Note: NumberNote> + Sync>(optimizer: O) -> Self {
-        AsWeights(Arc::new(optimizer))
+        AsWeights(Arc::new(optimizer.behind_weights()))
     }
 }
 

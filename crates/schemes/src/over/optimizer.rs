@@ -50,6 +50,12 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
         let _ = by;
         self
     }
+    /// The optimizer of rates for a transport of weights: rates follow its targets only after the transport's own
+    /// measurement.
+    #[must_use]
+    fn behind_weights(self) -> Self {
+        self
+    }
     /// Fraction of the transport's capacity for data that the optimizer allocates.
     fn share(&self) -> f64 {
         1.0
