@@ -14,7 +14,7 @@ use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Around, Doubt, FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
-use subak_core::{InputError, Ns, SubflowId, Utility};
+use subak_core::{InputError, NodeKind, Ns, SubflowId, Utility};
 
 /// Parameter `price_interval`: time between two updates of a link's price.
 const PRICE_INTERVAL: Param = Param::number(
@@ -69,7 +69,7 @@ impl Optimizer for GradientDescent {
         match transport {
             "soze-virtual" => Utilities::NONE,
             // Steps of prices are constant, and prices of equal rates differ by powers of alpha.
-            _ => Utilities { sound_alpha: (0.5, 2.0), ..all },
+            _ => Utilities { sound_alpha: (0.5, 1.0), ..all },
         }
     }
     fn interval_ns(&self, rtt_ns: Ns) -> Option<Ns> {
@@ -99,20 +99,36 @@ impl Optimizer for GradientDescent {
 }
 
 impl GradientDescent {
-    /// Warns if the line rate is far from 10 Gb/s. The gain is a price per rate, and prices are inverse to rates, so
-    /// that NUMFabric's gain suits only line rates near its own.
+    /// Warns if the line rate of some host is far from 10 Gb/s. The gain is a price per rate, and prices are inverse to
+    /// rates, so that NUMFabric's gain suits only line rates near its own.
     fn doubt_of_gain(&self, around: &Around) -> Option<Doubt> {
+        let far = |ratio: f64| !(0.4..=2.5).contains(&ratio);
         let line_bps = around.paths?.1.line_rate_bps;
-        let ratio = line_bps / GAIN_BPS;
-        let text = format!(
-            "params.a = {A:e} suits line rates near 10 Gb/s, and the line rate is {} Gb/s: prices {}; take a = {:.1e} and \
-             b = {:.1e}",
-            line_bps / 1e9,
-            if ratio > 1.0 { "may oscillate" } else { "take much longer to converge" },
-            A / (ratio * ratio),
-            B / (ratio * ratio)
-        );
-        (self.a == A && !(0.4..=2.5).contains(&ratio)).then_some(Doubt { kind: "gain", text })
+        let of_host = |port: &&Port| {
+            let nodes = [port.from, port.to].into_iter().flatten();
+            nodes.into_iter().any(|node| around.network.nodes()[node].kind == NodeKind::Host)
+        };
+        let rates = around.ports.iter().filter(of_host).map(|port| port.capacity_bps);
+        let (least_bps, most_bps) = rates.fold((line_bps, line_bps), |(low, high), bps| (bps.min(low), bps.max(high)));
+        let [line, least, most] = [line_bps, least_bps, most_bps].map(|bps| bps / GAIN_BPS);
+        let text = if far(line) {
+            format!(
+                "params.a = {A:e} suits line rates near 10 Gb/s, and the line rate is {} Gb/s: prices {}; take a = {:.1e} and \
+                 b = {:.1e}",
+                line_bps / 1e9,
+                if line > 1.0 { "may oscillate" } else { "take much longer to converge" },
+                A / (line * line),
+                B / (line * line)
+            )
+        } else {
+            format!(
+                "params.a = {A:e} suits line rates near 10 Gb/s, and the hosts' go from {} to {} Gb/s: prices of some links may \
+                 oscillate, or take much longer to converge; no gain suits all, and the optimizer ned needs none",
+                least_bps / 1e9,
+                most_bps / 1e9,
+            )
+        };
+        (self.a == A && [line, least, most].into_iter().any(far)).then_some(Doubt { kind: "gain", text })
     }
 }
 

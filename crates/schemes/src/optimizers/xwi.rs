@@ -110,7 +110,7 @@ impl Optimizer for Xwi {
         match transport {
             "s-perc" => Utilities { ranks: false, sound_alpha, ..all },
             "soze-virtual" => Utilities { ranks: false, sound_alpha, doubtful: pooled, ..all },
-            "levels" => Utilities { most_alpha: 2.0, sound_alpha, ..Utilities::ALPHA_FAIR },
+            "levels" => Utilities { most_alpha: 2.0, sound_alpha: (1.0, f64::INFINITY), ..Utilities::ALPHA_FAIR },
             "swift" => Utilities { doubtful: by_rank, ..all },
             _ => all,
         }
