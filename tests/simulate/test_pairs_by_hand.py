@@ -81,6 +81,32 @@ UNLIKE_NICS = (
     [pair("a", "d", 4), pair("b", "e"), pair("c", "d", 2), pair("c", "e")],
     [1, 1, 9, 9],
 )
+ON_ONE_LINK = star(dict.fromkeys(("a", "b", "c", "ctl"), "10Gbps"))
+TOPS = (
+    ON_ONE_LINK,
+    [
+        {"src": "a", "dst": "c", "bandwidth_function": [[0, 0], [1, 1e9], [2, 2e9]]},
+        {"src": "b", "dst": "c", "bandwidth_function": [[0, 0], [1, 1e9], [20, 20e9]]},
+    ],
+    [2, 8],
+)
+"""The first flow's function ends at 2 Gb/s, below an equal share."""
+HUGE = (ON_ONE_LINK, [pair("a", "c") | {"size": 10**13}, pair("b", "c") | {"size": 6 * 10**13}], [10, 6e-6])
+"""Weights under fct are sizes to the power -8: below 1e-100 here."""
+FAST_NICS = (
+    star({"a": "10Gbps", "b": "25Gbps", "c": "10Gbps", "d": "25Gbps", "e": "10Gbps"}),
+    [
+        pair("a", "d"),
+        pair("b", "d"),
+        pair("a", "d", 2),
+        pair("c", "d"),
+        pair("c", "e", 2),
+        pair("b", "e"),
+        pair("b", "e"),
+    ],
+    [10 / 3, 10, 20 / 3, 5, 5, 2.5, 2.5],
+)
+"""RTTs of 5 us, shorter than the time over which Swift averages rates."""
 NED = ("ned/levels", "ned/paced", "ned/s-perc", "ned/soze-virtual", "ned/swift")
 RIGHT = [
     ("long path", LONG_PATH, alpha(0.5), ("dgd", "numfabric", "xwi-s-perc", *NED)),
@@ -88,6 +114,7 @@ RIGHT = [
     ("slow NIC", SLOW_NIC, alpha(5), ("numfabric", "xwi-s-perc", "xwi-soze", *NED)),
     ("slow NIC, alpha 2", SLOW_NIC, alpha(2), ("numfabric", "xwi-s-perc")),
     ("slow NIC, alpha 1", SLOW_NIC, alpha(1), ("numfabric", "xwi-s-perc", "xwi/levels")),
+    ("fast NICs", FAST_NICS, alpha(5), ("rcp-star/swift", "rcp-star/s-perc", "ned/swift")),
     ("unlike NICs", UNLIKE_NICS, alpha(2), ("numfabric", "xwi-s-perc", "xwi-soze")),
     ("seven hops", SEVEN_HOPS, {"kind": "max-min"}, ("given/levels", "given/s-perc", "soze-virtual", "s-perc-star")),
     ("shared subflows", SHARED_SUBFLOWS, alpha(1), ("xwi-soze", "xwi-s-perc", "numfabric", "rcp-star/s-perc", *NED)),
@@ -115,6 +142,41 @@ CENTRAL = [
         ("ned-central/paced",),
     ),
 ]
+
+
+BOUNDED = ("xwi-s-perc", "xwi-soze", "numfabric", *NED)
+CENTRAL_BOUNDED = tuple(f"exact-central/{over}" for over in ("levels", "paced", "s-perc", "soze-virtual", "swift"))
+FUNCTIONS = {"kind": "bandwidth-function"}
+
+
+@pytest.mark.parametrize("scheme", [*BOUNDED, *CENTRAL_BOUNDED])
+def test_no_flow_exceeds_the_end_of_its_bandwidth_function(scheme: str) -> None:
+    network, flows, _ = TOPS
+    sections = {"controller": {"at": "ctl"}} if "central" in scheme else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", subak.InputWarning)
+        simulation = subak.Simulation(network, scheme, policy=FUNCTIONS, sections=sections)
+    simulation.add_all(flows)
+    simulation.run("50ms")
+    before = simulation.flows.to_numpy()["received_bytes"].astype(float)
+    simulation.run("60ms")
+    first, second = (simulation.flows.to_numpy()["received_bytes"] - before) * 8 / 10e6
+    # Payload, and transports that leave a tenth of the link to messages.
+    assert 1.75 < first < 2
+    assert 6.4 < second < 8
+
+
+@pytest.mark.parametrize("transport", ["levels", "paced", "s-perc", "soze-virtual", "swift"])
+def test_weights_of_huge_flows_do_not_become_equal(transport: str) -> None:
+    """One common factor for both flows: what a transport leaves free, and the longer flow has next to nothing."""
+    network, flows, _ = HUGE
+    simulation = subak.Simulation(
+        network, f"ned-central/{transport}", policy={"kind": "fct"}, sections={"controller": {"at": "ctl"}}
+    )
+    simulation.add_all(flows)
+    simulation.run("40ms")
+    first, second = simulation.flows.to_numpy()["received_bytes"]
+    assert first > 30 * second
 
 
 def told(scheme: str, network: Any, policy: Any = "max-min") -> str:
@@ -174,6 +236,8 @@ def test_a_central_pair_is_within_five_percent(case: Any, policy: dict[str, Any]
     [
         (LONG_PATH, alpha(0.5), ("rcp-star", "rcp-star/levels", "rcp-star/s-perc", "rcp-star/swift")),
         (PARKING_LOT, alpha(5), ("dgd", "dgd/levels", "dgd/s-perc", "dgd/swift")),
+        (PARKING_LOT, alpha(2), ("dgd", "dgd/levels", "dgd/s-perc", "dgd/swift")),
+        (LONG_PATH, alpha(0.5), ("xwi/levels",)),
     ],
 )
 def test_where_a_pair_is_far_off_a_warning_says_so(case: Any, policy: dict[str, Any], schemes: tuple[str, ...]) -> None:
@@ -206,3 +270,10 @@ def test_a_simulation_warns_as_a_run_does() -> None:
     slow = {"kind": "star", "hosts": 4, "rate": "1Gbps"}
     with pytest.warns(subak.InputWarning, match="suits line rates near 10 Gb/s"):
         subak.Simulation(slow, "dgd", policy=alpha(1))
+
+
+def test_dgd_is_warned_of_where_some_host_is_fast() -> None:
+    """Its gain suits one rate: with NICs of 10, 25 and 100 Gb/s rates were up to 39% off, which oscillated."""
+    unlike = star({"a": "10Gbps", "b": "100Gbps", "c": "25Gbps"})
+    assert "the hosts' go from 10 to 100 Gb/s" in told("dgd", unlike, alpha(1))
+    assert "line rates" not in told("dgd", ON_ONE_LINK, alpha(1))

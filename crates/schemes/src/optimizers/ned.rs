@@ -9,7 +9,8 @@
 //! Additions to the paper:
 //! - if a window limits a source below its target rate, the target rate counts as load;
 //! - the queue counts as load to be drained over some intervals, because no normalizer keeps rates to the capacities;
-//! - q is at least U' of the line rate, so that the derivative at a price of zero is finite;
+//! - q is at least U' of the line rate, or of the end of a bandwidth function, so that the derivative at a price of zero is
+//!   finite: without one, prices would stay at zero;
 //! - a step reduces a price to a quarter at most, and an interval without derivatives leaves the price unchanged;
 //! - a bandwidth function has the derivative of a function that is linear from zero.
 
@@ -95,12 +96,13 @@ impl Optimizer for NedOptimizer {
         })
     }
     fn source(&self, flow: &FlowInfo) -> NedSource {
-        let line_rate_bps: IdVec<_, f64> = flow.paths.iter().map(|p| p.line_rate_bps).collect();
+        let top_bps = flow.utility.top_bps();
+        let most_bps: IdVec<_, f64> = flow.paths.iter().map(|p| p.line_rate_bps.min(top_bps)).collect();
         NedSource {
             wishes: SubflowTargets::for_rates(flow, FLOOR),
             alpha: flow.utility.alpha(),
-            answers: IdVec::filled(NedNote::default(), line_rate_bps.len()),
-            line_rate_bps,
+            answers: IdVec::filled(NedNote::default(), most_bps.len()),
+            most_bps,
             demand_bps: flow.demand_bps,
         }
     }
@@ -114,7 +116,8 @@ impl Optimizer for NedOptimizer {
 pub struct NedSource {
     wishes: SubflowTargets,
     alpha: f64,
-    line_rate_bps: IdVec<SubflowId, f64>,
+    /// Line rate, or the rate above which the utility is constant if that is smaller, bit/s.
+    most_bps: IdVec<SubflowId, f64>,
     /// Demand of the flow, bit/s.
     demand_bps: f64,
     answers: IdVec<SubflowId, NedNote>,
@@ -139,7 +142,7 @@ impl OptimizerSource<NedOptimizer> for NedSource {
     #[inline]
     fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
-        let floor = self.wishes.marginal().at(self.line_rate_bps[k]);
+        let floor = self.wishes.marginal().at(self.most_bps[k]);
         let answer = 1.0 / (self.alpha * feedback.path_price.max(floor));
         let load_bps = self.wishes.wish_bps(k).min(self.demand_bps);
         let scale = feedback.rate_bps.map_or(1.0, |bps| (load_bps / bps).clamp(1.0, MOST_SCALE));

@@ -105,10 +105,13 @@ impl SubflowTargets {
     }
 
     /// Target rates of a flow that has not started. The first target is the capacity of the path's slowest link. Later
-    /// targets are between `floor` times that capacity and the line rate, since links may get faster.
+    /// targets are between `floor` times that capacity and the line rate, since links may get faster. None exceeds the
+    /// rate above which the utility is constant.
     pub fn for_rates(flow: &FlowInfo, floor: f64) -> Self {
-        let wishes =
-            Self::within(flow, |path| [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps]);
+        let top_bps = flow.utility.top_bps();
+        let wishes = Self::within(flow, |path| {
+            [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps].map(|bps| bps.min(top_bps))
+        });
         SubflowTargets { share_ns: SHARE_RTTS * flow.rtt_ns, ..wishes }
     }
 

@@ -75,7 +75,17 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
     fn queue(&self, port: &Port) -> Self::Queue {
         self.transport.queue(port)
     }
+    /// The sender of `flow`. A flow demands no more than the top of its bandwidth function: transports that fill links
+    /// by weights would give it more.
     fn source(&self, flow: &FlowInfo) -> OverSource<O, F> {
+        let within_top;
+        let flow = match flow.utility.top_bps() {
+            top_bps if top_bps < flow.demand_bps => {
+                within_top = FlowInfo { demand_bps: top_bps, ..flow.clone() };
+                &within_top
+            }
+            _ => flow,
+        };
         OverSource {
             optimizer: self.optimizer.source(flow),
             transport: self.transport.source(flow),

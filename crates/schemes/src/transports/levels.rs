@@ -99,6 +99,7 @@ impl Transport for Levels {
             level_bps: None,
             rtt_ns: 0,
             line_rate_bps: path.line_rate_bps,
+            demand_bps: flow.demand_bps,
             window_bytes: self.window_bytes(path, flow),
         };
         LevelSource {
@@ -150,6 +151,8 @@ struct LevelSubflow {
     level_bps: Option<f64>,
     rtt_ns: u32,
     line_rate_bps: f64,
+    /// Demand of the flow, bit/s.
+    demand_bps: f64,
     window_bytes: u64,
 }
 
@@ -164,7 +167,7 @@ impl LevelSource {
     fn pace<S: Scheme<Ctl: Carries<()>>>(&self, io: &mut Io<S>, k: SubflowId) {
         let s = &self.subflows[k];
         let window_bytes = s.level_bps.map_or(u64::from(self.flow_mss_bytes), |_| s.window_bytes);
-        io.pace(k, Some(s.rate_bps()), Some(window_bytes));
+        io.pace(k, Some(s.rate_bps().min(s.demand_bps)), Some(window_bytes));
     }
 }
 
