@@ -57,6 +57,7 @@ COLUMNS = (
     Column("max-min", {"kind": "max-min"}),
     *(_alpha(alpha) for alpha in (0.5, 1.0, 2.0, 5.0)),
     _alpha(1.0, "pooled", 2),
+    Column("pooled max-min", {"kind": "max-min"}, 2),
     Column("fct", {"kind": "fct"}, keys=("size",)),
     Column("srpt", {"kind": "srpt"}, keys=("size",)),
     Column("edf", {"kind": "edf"}, keys=("deadline",)),
@@ -99,12 +100,13 @@ def _presets(infos: Mapping[str, Any]) -> Iterator[str]:
 def serves(policies: str, column: Column) -> bool:
     """Whether a scheme for the policies ``policies`` supports the policy of the column."""
     kind, alpha = column.policy["kind"], column.policy.get("alpha")
-    if column.paths > 1 and kind == "max-min":
-        return False
     if policies == "any":
         return True
     if policies == "all but max-min":
         return bool(kind != "max-min")
+    if column.paths > 1 and kind == "max-min":
+        # Of the schemes of max-min only those with a controller pool several paths.
+        return False
     for one in policies.split(", "):
         name, _, most = one.partition(" up to alpha ")
         if name == kind:
@@ -143,8 +145,8 @@ def draw_flows(column: Column, seed: int, changes: int) -> list[dict[str, Any]]:
         slope = 1e9 * rng.randint(1, 4)
         drawn = {
             # Flows are so large that none ends, and no utility function changes much, within the run.
-            "size": 10 ** rng.randint(10, 13) * rng.randint(1, 9),
-            "deadline": f"{rng.randint(1, 20) * 2}s",
+            "size": 10 ** rng.randint(12, 15) * rng.randint(1, 9),
+            "deadline": f"{rng.randint(1, 20) * 200}s",
             "bandwidth_function": [[0, 0], [1, slope], [2, slope * rng.randint(1, 2)], [8, 4 * slope]],
         }
         flows.append(flow | {key: drawn[key] for key in column.keys})
