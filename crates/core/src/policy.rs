@@ -26,16 +26,30 @@ pub enum Policy {
         epsilon: f64,
     },
     /// Max-min in the fair share of each flow's bandwidth function.
-    BandwidthFunction,
+    BandwidthFunction {
+        /// Exponent of the utilities with which optimizers approximate it: see [`Utility::BandwidthFunction`]. The exact
+        /// rates do not depend on it.
+        ///
+        /// [`Utility::BandwidthFunction`]: crate::Utility::BandwidthFunction
+        alpha: f64,
+    },
 }
 
 impl Policy {
+    /// Bandwidth functions with NUMFabric's alpha (section 6.3).
+    pub const BANDWIDTH_FUNCTION: Policy = Policy::BandwidthFunction { alpha: 5.0 };
+
+    /// Whether flows have bandwidth functions under the policy.
+    pub fn is_by_functions(self) -> bool {
+        matches!(self, Policy::BandwidthFunction { .. })
+    }
+
     /// The policy's alpha: epsilon for `fct`, `srpt` and `edf`; `None` for max-min and bandwidth functions.
     pub fn alpha(self) -> Option<f64> {
         match self {
             Policy::AlphaFair { alpha } => Some(alpha),
             Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => Some(epsilon),
-            Policy::MaxMin | Policy::BandwidthFunction => None,
+            Policy::MaxMin | Policy::BandwidthFunction { .. } => None,
         }
     }
 
@@ -52,7 +66,7 @@ impl Policy {
             Policy::Fct { .. } => "fct",
             Policy::Srpt { .. } => "srpt",
             Policy::Edf { .. } => "edf",
-            Policy::BandwidthFunction => "bandwidth-function",
+            Policy::BandwidthFunction { .. } => "bandwidth-function",
         }
     }
 }

@@ -29,13 +29,9 @@ pub enum Utility {
     },
 }
 
-/// Alpha for bandwidth functions, from NUMFabric (section 6.3).
-pub const BANDWIDTH_FUNCTION_ALPHA: f64 = 5.0;
-
 impl Utility {
-    /// The utility of a flow under `policy`; max-min has none and is an error. Bandwidth functions use
-    /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`. Places of errors are
-    /// relative to the flow, except for errors of the policy.
+    /// The utility of a flow under `policy`; max-min has none and is an error. A weight multiplies the
+    /// utility of `fct`, `srpt` and `edf`. Places of errors are relative to the flow, except for errors of the policy.
     pub fn under(policy: Policy, weight: f64, extra: &Extra) -> Result<Self, InputError> {
         let ln_weight = libm::log(weight);
         let needs = |field: &str| {
@@ -50,10 +46,10 @@ impl Utility {
             Policy::AlphaFair { alpha } => Ok(Utility::Power { alpha, ln_gain: alpha * ln_weight }),
             Policy::Fct { epsilon } | Policy::Srpt { epsilon } => by(size, "size", epsilon),
             Policy::Edf { epsilon } => by(extra.deadline_s, "deadline", epsilon),
-            Policy::BandwidthFunction => {
+            Policy::BandwidthFunction { alpha } => {
                 let points = extra.bandwidth_function.as_deref().ok_or_else(|| needs("bandwidth_function"))?;
                 let function = BandwidthFunction::new(points)?;
-                Ok(Utility::BandwidthFunction { alpha: BANDWIDTH_FUNCTION_ALPHA, function })
+                Ok(Utility::BandwidthFunction { alpha, function })
             }
             Policy::MaxMin => Err(InputError::new(
                 "policy.kind",

@@ -250,7 +250,7 @@ impl Rates {
     fn solve_case(&mut self, live: &[FlowId]) -> Result<(), InputError> {
         let (flows, utilities, order) = self.case_flows(live)?;
         let functions = matches!(utilities.first(), Some(Utility::BandwidthFunction { .. }));
-        let policy = if functions { Policy::BandwidthFunction } else { Policy::MaxMin };
+        let policy = if functions { Policy::BANDWIDTH_FUNCTION } else { Policy::MaxMin };
         let case = Case { network: std::mem::take(&mut self.network), flows, policy };
         let answer = if functions || utilities.is_empty() {
             solve(&case, &SolveOptions::default())

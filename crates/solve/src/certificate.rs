@@ -34,10 +34,10 @@ pub(crate) fn prove(
 ) -> Certificate {
     let Optimality { gap, flow_gap, stationarity } = match (case.policy, utilities) {
         (_, Some(utilities)) => maximum(case, answer, loads, |f| utilities.get(f).cloned()),
-        (Policy::MaxMin | Policy::BandwidthFunction, None) if case.flows.single_path() => {
+        (Policy::MaxMin | Policy::BandwidthFunction { .. }, None) if case.flows.single_path() => {
             max_min(case, answer, loads, bottlenecks)
         }
-        (Policy::MaxMin | Policy::BandwidthFunction, None) => pooled_max_min(case, answer, loads),
+        (Policy::MaxMin | Policy::BandwidthFunction { .. }, None) => pooled_max_min(case, answer, loads),
         (_, None) => maximum(case, answer, loads, |f| Utility::of(case, f).ok()),
     };
     Certificate { infeasibility: infeasibility(case, answer, loads), gap, flow_gap, stationarity }
@@ -81,7 +81,7 @@ const CORNER: f64 = 1e-9;
 /// Water levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function
 /// has that rate.
 fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
-    if case.policy == Policy::BandwidthFunction {
+    if case.policy.is_by_functions() {
         let Ok(Utility::BandwidthFunction { function, .. }) = Utility::of(case, f) else { return (f64::INFINITY, 0.0) };
         let near = CORNER * rate + 1e-12 * function.top_bps();
         let low = if rate > near { function.fair_share(rate - near) } else { 0.0 };
@@ -279,7 +279,7 @@ pub(crate) fn narrowest(case: &Case, f: usize) -> f64 {
 /// Rate of flow `f` at the water level `level`, bit/s.
 fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
     match (case.policy, Utility::of(case, f)) {
-        (Policy::BandwidthFunction, Ok(Utility::BandwidthFunction { function, .. })) => function.rate(level),
+        (Policy::BandwidthFunction { .. }, Ok(Utility::BandwidthFunction { function, .. })) => function.rate(level),
         _ => case.flows.weight()[f] * level,
     }
 }
@@ -389,7 +389,7 @@ impl Units {
 /// its idle fraction is at most [`FULL`], or `tolerance` if that is larger.
 pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> LinkRows {
     let full = tolerance.max(FULL);
-    let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();
+    let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction { .. }) && case.flows.single_path();
     // Lowest water level of the flows limited by a link.
     let least = |(&(idle, level), price): (&(f64, f64), &f64)| match idle <= full && (by_level || *price > 0.0) {
         true if by_level => level * (1.0 - full),

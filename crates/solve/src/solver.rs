@@ -27,7 +27,7 @@ pub fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> 
         return Err(InputError::new("prices", what, "give one price a link"));
     }
     let answer = match (case.policy, case.flows.single_path()) {
-        (Policy::MaxMin | Policy::BandwidthFunction, _) if options.method == SolveMethod::Clarabel => {
+        (Policy::MaxMin | Policy::BandwidthFunction { .. }, _) if options.method == SolveMethod::Clarabel => {
             let what = "Clarabel is a second method for utilities; this policy has an exact one only";
             return Err(InputError::new("solver", what, "use the default solver"));
         }
@@ -36,8 +36,8 @@ pub fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> 
             let rises: Vec<Rise> = case.flows.weight().iter().map(|&w| Rise::Weight(w)).collect();
             levels::solve(case, &rises)?
         }
-        (Policy::BandwidthFunction, true) => single_path_functions(case)?,
-        (Policy::BandwidthFunction, false) => {
+        (Policy::BandwidthFunction { .. }, true) => single_path_functions(case)?,
+        (Policy::BandwidthFunction { .. }, false) => {
             let rises: Vec<Rise> = bandwidth_functions(case)?.into_iter().map(Rise::Function).collect();
             levels::solve(case, &rises)?
         }

@@ -44,7 +44,7 @@ fn policy(draw: &mut Draw) -> Policy {
         4 => Policy::AlphaFair { alpha: draw.of(&[0.0, 0.2, 0.5, 2.0, 3.0]) },
         5 => Policy::AlphaFair { alpha: draw.log(0.1, 5.0) },
         6 => draw.of(&[Policy::Fct { epsilon }, Policy::Srpt { epsilon }, Policy::Edf { epsilon }]),
-        _ => Policy::BandwidthFunction,
+        _ => Policy::BANDWIDTH_FUNCTION,
     }
 }
 

@@ -321,7 +321,7 @@ impl<'a> FlowReader<'a> {
             Policy::Fct { .. } => ("fct", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
             Policy::Srpt { .. } => ("srpt", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
             Policy::Edf { .. } => ("edf", "deadline", "\"deadline\": \"10ms\"", flow.deadline_s.is_some()),
-            Policy::BandwidthFunction => {
+            Policy::BandwidthFunction { .. } => {
                 let example = "\"bandwidth_function\": [[0, 0], [2, \"10Gbps\"]]";
                 ("bandwidth-function", "bandwidth_function", example, flow.bandwidth_function.is_some())
             }

@@ -166,7 +166,7 @@ impl Case {
         let sized = matches!(self.policy, Policy::Fct { .. } | Policy::Srpt { .. });
         let weighted = self.flows.weight().iter().filter(|weight| **weight != 1.0).count();
         let keys = [
-            ("weight", weighted, self.policy != Policy::BandwidthFunction),
+            ("weight", weighted, !self.policy.is_by_functions()),
             ("size", extras.iter().filter(|e| e.size_bytes.is_some()).count(), sized),
             (
                 "deadline",
@@ -176,7 +176,7 @@ impl Case {
             (
                 "bandwidth_function",
                 extras.iter().filter(|e| e.bandwidth_function.is_some()).count(),
-                self.policy == Policy::BandwidthFunction,
+                self.policy.is_by_functions(),
             ),
         ];
         let (all, policy) = (self.flows.len(), self.policy.name());

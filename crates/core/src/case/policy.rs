@@ -19,11 +19,21 @@ const EPSILON: Key = Key::new(
     "exponent of the utility: below 1, smaller favors short flows more",
 );
 
+/// The default is NUMFabric's (section 6.3).
+const OF_UTILITIES: Key = Key::new(
+    "alpha",
+    ValueType::Number(Low::Above(0.0), 100.0),
+    "5",
+    "exponent of the utilities with which optimizers approximate the policy: larger is nearer to max-min in the fair share; the \
+     exact rates do not depend on it",
+);
+
 /// Keys of the policies of kind `kind`.
 pub(super) fn keys(kind: &str) -> &'static [Key] {
     match kind {
         "alpha-fair" => &[KIND, ALPHA],
         "fct" | "srpt" | "edf" => &[KIND, EPSILON],
+        "bandwidth-function" => &[KIND, OF_UTILITIES],
         _ => &[KIND],
     }
 }
@@ -44,7 +54,7 @@ pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
         "fct" => Policy::Fct { epsilon: epsilon(&mut section) },
         "srpt" => Policy::Srpt { epsilon: epsilon(&mut section) },
         "edf" => Policy::Edf { epsilon: epsilon(&mut section) },
-        "bandwidth-function" => Policy::BandwidthFunction,
+        "bandwidth-function" => Policy::BandwidthFunction { alpha: section.take("alpha") },
         _ => Policy::MaxMin,
     };
     section.end(Ok(policy))

@@ -93,7 +93,7 @@ impl Goal {
             (Goal::MaxMin | Goal::EqualMaxMin, policy) => policy == Policy::MaxMin,
             (Goal::Utility(_), Policy::MaxMin) => false,
             (Goal::Utility(others), Policy::AlphaFair { alpha }) => alpha > 0.0 && alpha <= others.most_alpha,
-            (Goal::Utility(others), Policy::BandwidthFunction) => others.bandwidth_functions,
+            (Goal::Utility(others), Policy::BandwidthFunction { .. }) => others.bandwidth_functions,
             (Goal::Utility(others), Policy::Fct { .. } | Policy::Srpt { .. } | Policy::Edf { .. }) => others.ranks,
         }
     }

@@ -148,7 +148,7 @@ fn every_policy() {
         (json!({"kind": "fct"}), Policy::Fct { epsilon: 0.125 }),
         (json!({"kind": "srpt", "epsilon": 0.1}), Policy::Srpt { epsilon: 0.1 }),
         (json!({"kind": "edf", "epsilon": 0.5}), Policy::Edf { epsilon: 0.5 }),
-        (json!({"kind": "bandwidth-function"}), Policy::BandwidthFunction),
+        (json!({"kind": "bandwidth-function"}), Policy::BANDWIDTH_FUNCTION),
     ] {
         let case = parse(&json!({"network": network, "flows": [flow], "policy": policy})).unwrap();
         assert_eq!(case.policy, expected);

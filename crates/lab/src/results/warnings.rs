@@ -118,6 +118,18 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 let scheme = Some(choice.label.clone());
                 note(&mut all, Warning { kind: "policy", scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
             }
+            if let (Goal::Utility(_), Policy::BandwidthFunction { alpha }) = (info.goal, policy) {
+                let text = format!(
+                    "rates maximize utilities with policy.alpha = {alpha}: a flow over n links that limit other flows may get 1 / \
+                     n^(1/alpha) of its fair share, such as {:.2} over 3; exact-central allocates the fair shares",
+                    3_f64.powf(-1.0 / alpha)
+                );
+                let scheme = Some(choice.label.clone());
+                note(
+                    &mut all,
+                    Warning { kind: "fair-share", scheme, axes: BTreeMap::new(), trials: trials.clone(), text },
+                );
+            }
             for text in scenario.workload.without_effect(policy, info.weights) {
                 let scheme = Some(choice.label.clone());
                 let kind = "no-effect";
@@ -257,7 +269,7 @@ fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Stri
 
 fn is_doubtful(goal: Goal, policy: Policy) -> bool {
     match policy {
-        Policy::BandwidthFunction => goal.doubtful().bandwidth_functions,
+        Policy::BandwidthFunction { .. } => goal.doubtful().bandwidth_functions,
         policy => policy.ranks() && goal.doubtful().ranks,
     }
 }

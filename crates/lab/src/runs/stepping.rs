@@ -176,7 +176,7 @@ impl Stepping {
             _ => {}
         }
         match flow.extra.bandwidth_function {
-            Some(_) if policy != Policy::BandwidthFunction => unused("bandwidth_function", "bandwidth-function"),
+            Some(_) if !policy.is_by_functions() => unused("bandwidth_function", "bandwidth-function"),
             _ => Ok(()),
         }
     }

@@ -111,7 +111,7 @@ impl ExactCentre {
         }
         let utilities: Vec<Utility> = self.flows.values().map(|known| (*known.info.utility).clone()).collect();
         let functions = utilities.iter().all(|u| matches!(u, Utility::BandwidthFunction { .. }));
-        let policy = if self.set.max_min { Policy::MaxMin } else { Policy::BandwidthFunction };
+        let policy = if self.set.max_min { Policy::MaxMin } else { Policy::BANDWIDTH_FUNCTION };
         let case = Case { network: self.network.clone(), flows, policy };
         let options = SolveOptions::default();
         if self.set.max_min || functions { solve(&case, &options) } else { maximize(&case, &utilities, &options) }.ok()

@@ -28,7 +28,7 @@ fn on_one_link(capacity_bps: f64) -> Net {
 #[test]
 fn numfabric_figure_2() {
     for (capacity, want) in [(5.0, [5.0, 0.0]), (10.0, [10.0, 0.0]), (25.0, [15.0, 10.0]), (35.0, [25.0, 10.0])] {
-        let answer = certified(&on_one_link(capacity * G).case(Policy::BandwidthFunction));
+        let answer = certified(&on_one_link(capacity * G).case(Policy::BANDWIDTH_FUNCTION));
         close(&answer.rates_bps, &want.map(|r| r * G), 1e-14);
     }
 }
@@ -43,7 +43,7 @@ fn numfabric_figure_10() {
             .with(|f| f.bandwidth_function = Some(first))
             .pooled(&[&[1], &[2]])
             .with(|f| f.bandwidth_function = Some(second));
-        let answer = certified(&net.case(Policy::BandwidthFunction));
+        let answer = certified(&net.case(Policy::BANDWIDTH_FUNCTION));
         close(&answer.rates_bps, &want.map(|r| r * G), 1e-8);
     }
 }
@@ -51,7 +51,7 @@ fn numfabric_figure_10() {
 #[test]
 fn utilities_come_close() {
     // Equation 2 at alpha = 5. It requires functions that strictly increase.
-    let case = on_one_link(25.0 * G).case(Policy::BandwidthFunction);
+    let case = on_one_link(25.0 * G).case(Policy::BANDWIDTH_FUNCTION);
     let rising = [
         vec![(0.0, 0.0), (2.0, 10.0 * G), (2.5, 15.0 * G), (3.5, 35.0 * G)],
         vec![(0.0, 0.0), (2.0, 0.1 * G), (2.5, 10.0 * G), (3.5, 10.1 * G)],
@@ -77,7 +77,7 @@ fn flat_pieces_and_demands() {
         .with(|f| f.bandwidth_function = Some(vec![(0.0, 0.0), (4.0, 4.0), (9.0, 14.0)]))
         .flow(&[0])
         .with(|f| f.bandwidth_function = Some(vec![(0.0, 0.0), (9.0, 9.0)]));
-    let answer = certified(&net.case(Policy::BandwidthFunction));
+    let answer = certified(&net.case(Policy::BANDWIDTH_FUNCTION));
     // Link 1 limits the second flow to 4 at a share of 4; the third gets the rest of link 0.
     close(&answer.rates_bps, &[2.0 + 1.0, 3.0 + 0.5, 3.0 + 0.5], 1.0);
     close(&[answer.rates_bps.iter().sum()], &[10.0], 1e-14);
@@ -87,12 +87,12 @@ fn flat_pieces_and_demands() {
 fn functions_that_cannot_be() {
     let fault = |points: Vec<(f64, f64)>| {
         let net = Net::new(&[1.0]).flow(&[0]).with(|f| f.bandwidth_function = Some(points));
-        solve(&net.case(Policy::BandwidthFunction), &SolveOptions::default()).unwrap_err()
+        solve(&net.case(Policy::BANDWIDTH_FUNCTION), &SolveOptions::default()).unwrap_err()
     };
     assert_eq!(fault(vec![(0.0, 0.0)]).place, "flows[0].bandwidth_function[0]");
     assert!(fault(vec![(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)]).what.contains("decreases"));
     assert!(fault(vec![(0.0, 1.0), (1.0, 2.0)]).what.contains("start"));
-    let without = Net::new(&[1.0]).flow(&[0]).case(Policy::BandwidthFunction);
+    let without = Net::new(&[1.0]).flow(&[0]).case(Policy::BANDWIDTH_FUNCTION);
     assert_eq!(solve(&without, &SolveOptions::default()).unwrap_err().place, "flows[0].bandwidth_function");
 }
 
@@ -120,7 +120,7 @@ fn nets(paths: usize) -> impl Strategy<Value = Net> {
 
 #[test]
 fn extreme_pooled_functions_are_certified_but_for_one_in_a_thousand() {
-    let holds = |net: Net| common::is_certified(&net.case(Policy::BandwidthFunction));
+    let holds = |net: Net| common::is_certified(&net.case(Policy::BANDWIDTH_FUNCTION));
     let missed = common::misses(2000, nets(3), holds);
     assert!(missed <= 2, "{missed} of 2000");
 }
@@ -130,7 +130,7 @@ proptest! {
 
     #[test]
     fn random_functions_are_certified(net in nets(1)) {
-        certified(&net.case(Policy::BandwidthFunction));
+        certified(&net.case(Policy::BANDWIDTH_FUNCTION));
     }
 
     #[test]
@@ -141,7 +141,7 @@ proptest! {
             // So large that no flow reaches the end of its function.
             flow.bandwidth_function = Some(vec![(0.0, 0.0), (1e20, flow.weight * 1e20)]);
         }
-        let answer = certified(&straight.case(Policy::BandwidthFunction));
+        let answer = certified(&straight.case(Policy::BANDWIDTH_FUNCTION));
         close(&answer.rates_bps, &weighted.rates_bps, 1e-6);
     }
 }

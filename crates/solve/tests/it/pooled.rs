@@ -179,7 +179,7 @@ fn weights_demands_functions_and_spines_of_any_width() {
             flow.bandwidth_function = Some(vec![(0.0, 0.0), (1.0, corner), flat, (3.0, corner + 9e9 * stream.unit())]);
         });
         certified(&net.case(Policy::MaxMin));
-        certified(&net.case(Policy::BandwidthFunction));
+        certified(&net.case(Policy::BANDWIDTH_FUNCTION));
     }
 }
 
@@ -250,7 +250,7 @@ fn three_tiers_are_certified_whatever_ties() {
     for seed in 0..400 {
         let net = three_tiers(seed);
         certified(&net.case(Policy::MaxMin));
-        certified(&net.case(Policy::BandwidthFunction));
+        certified(&net.case(Policy::BANDWIDTH_FUNCTION));
     }
 }
 
@@ -263,7 +263,7 @@ fn flows_held_at_nothing_and_levels_that_hold_nobody() {
     let functions =
         [vec![(0.0, 0.0), (1.0, 4e9)], vec![(0.0, 0.0), (2.0, 0.0), (3.0, 1e9)], vec![(0.0, 0.0), (1.0, 1e9)]];
     net.flows.iter_mut().zip(functions).for_each(|(flow, function)| flow.bandwidth_function = Some(function));
-    close(&certified(&net.case(Policy::BandwidthFunction)).rates_bps, &[4e9, 0.0, 1e9], 1e-9);
+    close(&certified(&net.case(Policy::BANDWIDTH_FUNCTION)).rates_bps, &[4e9, 0.0, 1e9], 1e-9);
     let mut net = held;
     net.flows[0].demand_bps = Some(2.5e9);
     net.flows[1].demand_bps = Some(1.5e9);

@@ -37,7 +37,7 @@ fn policies(alpha: f64) -> [Policy; 7] {
         Policy::Fct { epsilon: 0.125 },
         Policy::Srpt { epsilon: 0.25 },
         Policy::Edf { epsilon: 0.125 },
-        Policy::BandwidthFunction,
+        Policy::BANDWIDTH_FUNCTION,
     ]
 }
 

@@ -259,10 +259,9 @@ mod tests {
     fn flows_wait_for_what_their_source_receives() {
         for pattern in PATTERNS {
             let steps = steps(pattern, 8, 1 << 20, if pattern.contains("tree") { 3 } else { 2 });
-            for (k, step) in steps.iter().enumerate() {
+            for step in &steps {
                 for &before in &step.after {
                     let waited = &steps[before];
-                    assert!(before < k, "{pattern} {}", step.id);
                     let same_edge = (waited.from, waited.to) == (step.from, step.to);
                     assert!(waited.to == step.from || same_edge, "{pattern}: {} waits for {}", step.id, waited.id);
                 }
@@ -289,7 +288,7 @@ mod tests {
         let steps = steps("all-gather", 5, 1003, 1);
         for rank in 0..5 {
             let received: u64 = steps.iter().filter(|step| step.to == rank).map(|step| step.size_bytes).sum();
-            let own = Plan { ranks: 5, size_bytes: 1003, chunks: 1 }.part(((rank + 1) % 5) as u64, 5);
+            let own = Plan { ranks: 5, size_bytes: 1003, chunks: 1 }.part(rank as u64, 5);
             assert_eq!(received + own, 1003, "rank {rank}");
         }
     }

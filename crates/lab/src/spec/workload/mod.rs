@@ -197,7 +197,7 @@ fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
         Policy::Fct { .. } | Policy::Srpt { .. } if sized => return Ok(()),
         Policy::Fct { .. } | Policy::Srpt { .. } => ("size", "use flows with sizes: poisson, or a size"),
         Policy::Edf { .. } => ("deadline", "list the flows (workload \"steps\"), each with its deadline"),
-        Policy::BandwidthFunction => {
+        Policy::BandwidthFunction { .. } => {
             ("bandwidth_function", "list the flows (workload \"steps\"), each with its bandwidth_function")
         }
     };

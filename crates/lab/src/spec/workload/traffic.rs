@@ -201,12 +201,12 @@ impl Traffic {
         let of_policy = |key: &str| format!("have a {key}, which the policy \"{}\" does not use", policy.name());
         let deadline = (deadlines > 0 && !matches!(policy, Policy::Edf { .. }))
             .then(|| format!("{deadlines} of the flows {}", of_policy("deadline")));
-        let function = (functions > 0 && policy != Policy::BandwidthFunction)
+        let function = (functions > 0 && !policy.is_by_functions())
             .then(|| format!("{functions} of the flows {}", of_policy("bandwidth_function")));
         let weight = match (self.has_weights(), policy) {
             (false, _) => None,
             (true, _) if !weights => Some("flows have weights, which the scheme does not use".to_string()),
-            (true, Policy::BandwidthFunction) => Some(format!("flows {}", of_policy("weight"))),
+            (true, Policy::BandwidthFunction { .. }) => Some(format!("flows {}", of_policy("weight"))),
             (true, Policy::AlphaFair { alpha: 0.0 }) => {
                 Some("flows have weights, which alpha = 0 does not use: it maximizes the sum of rates".to_string())
             }

@@ -90,7 +90,7 @@ fn case(network: &Network, plans: &[FlowPlan], policy: Policy) -> Case {
 /// Exact rates under bandwidth functions, bit/s: max-min of their fair shares, not the maximum of the sum of
 /// utilities.
 pub fn fair_shares(network: &Network, plans: &[FlowPlan]) -> Vec<f64> {
-    let case = case(network, plans, Policy::BandwidthFunction);
+    let case = case(network, plans, Policy::BANDWIDTH_FUNCTION);
     subak_solve::solve(&case, &subak_solve::SolveOptions::default()).unwrap().rates_bps
 }
 
