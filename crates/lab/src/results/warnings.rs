@@ -120,15 +120,13 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
             }
             if let (Goal::Utility(_), Policy::BandwidthFunction { alpha }) = (info.goal, policy) {
                 let text = format!(
-                    "rates maximize utilities with policy.alpha = {alpha}: a flow over n links that limit other flows may get 1 / \
-                     n^(1/alpha) of its fair share, such as {:.2} over 3; exact-central allocates the fair shares",
+                    "rates maximize utilities with policy.alpha = {alpha}: a flow over several bottlenecks may get less than its fair \
+                     share, such as {:.2} of it over 3; a larger alpha comes nearer, and exact-central allocates the fair shares",
                     3_f64.powf(-1.0 / alpha)
                 );
                 let scheme = Some(choice.label.clone());
-                note(
-                    &mut all,
-                    Warning { kind: "fair-share", scheme, axes: BTreeMap::new(), trials: trials.clone(), text },
-                );
+                let kind = "fair-share";
+                note(&mut all, Warning { kind, scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
             }
             for text in scenario.workload.without_effect(policy, info.weights) {
                 let scheme = Some(choice.label.clone());

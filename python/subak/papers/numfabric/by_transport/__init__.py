@@ -62,6 +62,7 @@ COLUMNS = (
     Column("srpt", {"kind": "srpt"}, keys=("size",)),
     Column("edf", {"kind": "edf"}, keys=("deadline",)),
     Column("bandwidth-function", {"kind": "bandwidth-function"}, keys=("bandwidth_function",)),
+    Column("bandwidth-function 10", {"kind": "bandwidth-function", "alpha": 10}, keys=("bandwidth_function",)),
 )
 
 
@@ -150,7 +151,7 @@ def draw_flows(column: Column, seed: int, changes: int) -> list[dict[str, Any]]:
             "bandwidth_function": [[0, 0], [1, slope], [2, slope * rng.randint(1, 2)], [8, 4 * slope]],
         }
         flows.append(flow | {key: drawn[key] for key in column.keys})
-    if column.name == "bandwidth-function":
+    if "bandwidth_function" in column.keys:
         return [{key: value for key, value in flow.items() if key != "weight"} for flow in flows]
     return flows
 
