@@ -161,6 +161,10 @@ def _built_in(made: scheme.Scheme, file: str) -> tuple[str, int] | None:
             raise InputError(file, "hop", what, "leave sink away, or define hop(self, port)")
         return "Telemetry", 0
     if isinstance(hop, scheme.LargestWait):
+        queue = made.queue() if isinstance(made.queue, type) else made.queue
+        if isinstance(queue, scheme.Rank | scheme.Stfq) and hop.number == 0:
+            what = f"subak.{type(queue).__name__} reads packet[0], and subak.LargestWait(number=0) writes it"
+            raise InputError(file, "hop", what, "give another number")
         return "LargestWait", int(_number(hop.number, "hop.number", 0, 7, file))
     if not callable(hop):
         names = ", ".join(f"subak.{one.__name__}()" for one in BUILT_IN_HOPS)
@@ -207,8 +211,16 @@ def _queue(made: scheme.Scheme, file: str) -> dict[str, Any]:
     mark = getattr(queue, "mark", None)
     if isinstance(mark, scheme.Red):
         low, high = (_length(made, getattr(mark, end), f"queue.mark.{end}", file) for end in ("low", "high"))
-        most = getattr(made, mark.most) if isinstance(mark.most, str) and mark.most in made.params else mark.most
-        if low[2] == high[2] and low[1] > high[1]:
+        most = mark.most
+        if isinstance(most, str):
+            if most not in made.params or made.params[most][1] != "":
+                what = f'"{most}" is no parameter of the unit ""'
+                raise InputError(file, "queue.mark.most", what, "declare it in params, as a number without a unit")
+            most = getattr(made, most)
+        if low[2] != high[2]:
+            what = f"low is in {low[2]}, and high in {high[2]}"
+            raise InputError(file, "queue.mark", what, "give both in the same unit")
+        if low[1] > high[1]:
             raise InputError(
                 file, "queue.mark", f"low is {low[1]:g}, above high, {high[1]:g}", "give a low of at most high"
             )
@@ -243,11 +255,16 @@ def hooks(kind: str, machine: object) -> tuple[Callable[..., Any] | None, ...]:
             near = difflib.get_close_matches(name, names, 1)
             hint = f'did you mean "{near[0]}"?' if near else f"hooks are {', '.join(names)}"
             raise Failed(f"{type(machine).__name__} has a hook {name}, which a {kind} does not have; {hint}")
+        if name not in names and not name.startswith("_") and difflib.get_close_matches(name, ["admits"], 1, 0.8):
+            hint = 'did you mean "admits"?' if kind == "node" else "a node has admits"
+            raise Failed(f"{type(machine).__name__} has {name}, which a {kind} does not have; {hint}")
     found = []
     for name in names:
         hook = getattr(machine, name, None)
-        inherited = getattr(type(machine), name, None) is getattr(base, name)
+        inherited = getattr(hook, "__func__", hook) is getattr(base, name)
         found.append(None if hook is None or inherited else hook)
+    if not any(found) and not isinstance(machine, base):
+        raise Failed(f"{kind} returned {machine!r}, which has no hook; return an object of a class subak.{base.__name__}")
     if type(machine) not in _CHECKED:
         for name, hook in zip(names, found, strict=True):
             if hook is not None:
@@ -296,7 +313,11 @@ def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[...,
     if kind == "source" and found[0] is None:
         what = f"{type(one).__name__} has no on_start, and a source sends nothing before its first io.pace"
         raise Failed(f"{what}; define on_start(self, io)")
-    if kind == "source" and found[1] is not None and isinstance(made.hop, scheme.Telemetry):
+    telemetry = isinstance(made.hop, scheme.Telemetry) or made.hop is scheme.Telemetry
+    if telemetry and kind == "node" and (found[1] is not None or found[2] is not None):
+        what = f"{type(one).__name__} has admits or on_leave, and nodes do not see packets with telemetry"
+        raise Failed(f"{what}; leave them away, or define hop(self, port) in the scheme")
+    if kind == "source" and found[1] is not None and telemetry:
         what = f"{type(one).__name__} has stamp, and packets with telemetry have no numbers"
         raise Failed(f"{what}; leave stamp away, or define hop(self, port) in the scheme")
     return found
@@ -304,9 +325,10 @@ def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[...,
 
 def has(kind: str, made: scheme.Scheme) -> bool:
     """Whether the scheme defines state machines of this kind."""
-    given = getattr(type(made), kind)
+    given = getattr(made, kind)
     is_built_in = isinstance(given, BUILT_IN_HOPS) or (isinstance(given, type) and issubclass(given, BUILT_IN_HOPS))
-    return given is not None and given is not getattr(scheme.Scheme, kind) and not is_built_in
+    is_inherited = getattr(given, "__func__", given) is getattr(scheme.Scheme, kind)
+    return given is not None and not is_inherited and not is_built_in
 
 
 def error_line(error: BaseException, text: Text) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
+import symtable
 import sys
 import textwrap
 import types
@@ -52,6 +53,16 @@ def _imported(text: bytes) -> Iterator[str]:
             yield node.module
 
 
+def _globals(table: symtable.SymbolTable) -> set[str]:
+    """Names that the text reads and does not define: arguments and local variables are others."""
+    found = {one.get_name() for one in table.get_symbols() if one.is_referenced() and _is_global(table, one)}
+    return found.union(*(_globals(inner) for inner in table.get_children()))
+
+
+def _is_global(table: symtable.SymbolTable, one: symtable.Symbol) -> bool:
+    return one.is_global() if table.get_type() != "module" else not one.is_assigned()
+
+
 class _Collected:
     """Source text of a class of a notebook and of the definitions it uses, in an order that can be executed."""
 
@@ -65,9 +76,9 @@ class _Collected:
         source = self._source(one)
         own = one.__name__
         self._taken.add(own)
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in self._taken:
-                self._use(node.id)
+        for used in sorted(_globals(symtable.symtable(source, "<class>", "exec"))):
+            if used not in self._taken:
+                self._use(used)
         self.parts.append(source)
 
     def _use(self, name: str) -> None:

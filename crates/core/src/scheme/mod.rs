@@ -80,10 +80,9 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn take_notes(&self) -> Vec<Note> {
         Vec::new()
     }
-    /// A machine asked for more than any scheme needs, at `at_ns`. A scheme of a user's notes a
-    /// [fault](Scheme::fault).
-    fn on_excess(&self, excess: Excess, at_ns: Ns) {
-        let _ = (excess, at_ns);
+    /// The backend refuses a request of `sender` at `at_ns`. A scheme of a user's notes a [fault](Scheme::fault).
+    fn on_refused(&self, sender: Requester, why: Refused, at_ns: Ns) {
+        let _ = (sender, why, at_ns);
     }
     /// A warning for each parameter that does not suit the network.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
@@ -117,14 +116,32 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     }
 }
 
-/// Something of which a machine asked for more than any scheme needs.
+/// The machine whose request the backend refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
-    /// Neither rate nor window bounds what a subflow of this flow has in flight.
-    InFlight(FlowId),
-    /// The source or sink of this flow and the machine of its host answer each other's messages, which take no time,
-    /// without end.
-    Messages(FlowId),
+pub enum Requester {
+    /// The source or sink of this flow.
+    Flow(FlowId),
+    /// The state machine of this node.
+    Node(NodeId),
+    /// The controller.
+    Controller,
+}
+
+/// Why the backend refuses a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Neither rate nor window bounds what a subflow has in flight.
+    Unbounded,
+    /// Messages that take no time answer each other without end.
+    Endless,
+    /// The flow that a node writes to starts at another node.
+    Elsewhere(FlowId),
+    /// There never was the flow that is written to.
+    NoFlow(FlowId),
+    /// The flow's host has no state machine.
+    NoMachine,
+    /// Before the controller has its place, and between it and a switch, there is no way for messages.
+    NoWay,
 }
 
 /// A message type that embeds a component's message. In an optimizer/transport pair, all messages have one type.

@@ -225,6 +225,19 @@ impl<S: Scheme> Net<S> {
         false
     }
 
+    /// What has changed at links since `network` was built: capacities, and a failure for each fault that keeps one down.
+    pub fn changes(&self, network: &Network) -> Vec<(LinkId, LinkChange)> {
+        let mut changes = Vec::new();
+        for (link, built) in network.links().iter_enumerated() {
+            let p = &self.ports[link];
+            if p.port.capacity_bps != built.capacity_bps {
+                changes.push((link, LinkChange::Capacity(p.port.capacity_bps)));
+            }
+            changes.extend((0..p.held_down).map(|_| (link, LinkChange::Down)));
+        }
+        changes
+    }
+
     /// Whether no fault keeps `link` down.
     pub fn is_up(&self, link: LinkId) -> bool {
         self.ports[link].held_down == 0

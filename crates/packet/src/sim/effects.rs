@@ -4,13 +4,14 @@ use super::Sim;
 use crate::ends::{FlowState, blank};
 use crate::event::{Actor, Event};
 use crate::net::ControlFrame;
-use subak_core::scheme::{Class, Effect, Excess, PacketKind, Scheme, To, Way};
+use subak_core::scheme::{Class, Effect, PacketKind, Refused, Requester, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
 /// Node number in messages from and to flows, which concern no node's state machine.
 const NOBODY: u32 = 0;
-/// Maximum number of messages without delay of which each answers the one before.
-const MOST_DEPTH: u32 = 100;
+/// Maximum number of messages without delay of which each answers the one before: a message may be passed on through all
+/// flows of a host.
+const MOST_DEPTH: u32 = 400;
 
 impl<S: Scheme> Sim<S> {
     /// Executes the effects that state machine `who` requested.
@@ -58,15 +59,19 @@ impl<S: Scheme> Sim<S> {
         self.net.port(link).is_some_and(|port| port.from == Some(node))
     }
 
-    /// Delivers a message between `flow` and its host, which takes no time. Messages that answer each other without end
-    /// are reported to the scheme, and dropped.
-    fn at_once(&mut self, flow: FlowId, deliver: impl FnOnce(&mut Self)) {
+    /// Delivers a message that takes no time. Messages that answer each other without end are reported to the scheme, and
+    /// dropped.
+    fn at_once(&mut self, sender: Requester, deliver: impl FnOnce(&mut Self)) {
         if self.depth == MOST_DEPTH {
-            return self.scheme.on_excess(Excess::Messages(flow), self.net.now_ns());
+            return self.refuse(sender, Refused::Endless);
         }
         self.depth += 1;
         deliver(self);
         self.depth -= 1;
+    }
+
+    fn refuse(&self, sender: Requester, why: Refused) {
+        self.scheme.on_refused(sender, why, self.net.now_ns());
     }
 
     fn send_ctl(&mut self, who: Actor, subflow: SubflowId, to: To, message: S::Ctl, class: Class, bytes: u32) {
@@ -90,12 +95,21 @@ impl<S: Scheme> Sim<S> {
             }
             // A message to an ended flow is dropped even if the flow has state: the time of its removal must not
             // change results.
+            (Actor::Controller, To::Flow(flow)) if flow >= self.ends.next_flow() => {
+                return self.refuse(Requester::Controller, Refused::NoFlow(flow));
+            }
             (Actor::Controller, To::Flow(flow)) if self.ends.get(flow).is_none_or(FlowState::is_over) => {
                 (flow, Way::ControllerToFlow, None, NOBODY)
             }
             (Actor::Controller, To::Flow(flow)) => {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
                 (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), NOBODY)
+            }
+            (Actor::Node(node), To::Controller) if self.machines.ways[node].is_none() => {
+                return self.refuse(Requester::Node(node), Refused::NoWay);
+            }
+            (Actor::Controller, To::Node(node)) if self.machines.ways.get(node).copied().flatten().is_none() => {
+                return self.refuse(Requester::Controller, Refused::NoWay);
             }
             (Actor::Node(node), To::Controller) => {
                 (FlowId::NONE, Way::NodeToController, self.machines.ways[node].map(|(out, _)| out), node.0)
@@ -104,17 +118,25 @@ impl<S: Scheme> Sim<S> {
                 let ways = self.machines.ways.get(node).copied().flatten();
                 (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node.0)
             }
-            (Actor::Node(_), To::Flow(flow)) if self.ends.get(flow).is_none_or(FlowState::is_over) => return,
-            (Actor::Node(_), To::Flow(flow)) => {
-                return self.at_once(flow, |sim| sim.tell_source(flow, subflow, message));
+            (Actor::Node(node), To::Flow(flow)) if flow >= self.ends.next_flow() => {
+                return self.refuse(Requester::Node(node), Refused::NoFlow(flow));
             }
-            (Actor::Source(flow), To::Host) => {
-                let Some((node, _)) = source_of(self, flow) else { return };
-                return self.at_once(flow, |sim| sim.at_node(node, |machine, io| machine.on_flow(io, flow, message)));
+            (Actor::Node(node), To::Flow(flow)) => {
+                // A message to an ended flow is dropped.
+                let Some((src, _)) = source_of(self, flow) else { return };
+                let sender = Requester::Node(node);
+                if src != node {
+                    return self.refuse(sender, Refused::Elsewhere(flow));
+                }
+                return self.at_once(sender, |sim| sim.tell_source(flow, subflow, message));
             }
-            (Actor::Sink(flow), To::Host) => {
-                let Some((_, node)) = source_of(self, flow) else { return };
-                return self.at_once(flow, |sim| sim.at_node(node, |machine, io| machine.on_flow(io, flow, message)));
+            (Actor::Source(flow) | Actor::Sink(flow), To::Host) => {
+                let Some((src, dst)) = source_of(self, flow) else { return };
+                let (node, sender) = (if matches!(who, Actor::Source(_)) { src } else { dst }, Requester::Flow(flow));
+                if self.machines.nodes.get(node).is_none_or(Option::is_none) {
+                    return self.refuse(sender, Refused::NoMachine);
+                }
+                return self.at_once(sender, |sim| sim.at_node(node, |machine, io| machine.on_flow(io, flow, message)));
             }
             (Actor::Hop(_) | Actor::Node(_), To::Neighbour(link)) => {
                 return self.net.send_control(link, ControlFrame::Message(message), bytes);
@@ -126,6 +148,16 @@ impl<S: Scheme> Sim<S> {
         };
         // Without a path to the destination, the message is lost.
         let Some(route) = route else { return };
+        // If the controller is at that node, the path has no links.
+        let is_there = self.net.routes().of(route).is_empty();
+        let sender = match who {
+            Actor::Node(node) => Requester::Node(node),
+            Actor::Controller => Requester::Controller,
+            Actor::Source(_) | Actor::Sink(_) | Actor::Hop(_) => Requester::Flow(flow),
+        };
+        if is_there && self.depth == MOST_DEPTH {
+            return self.refuse(sender, Refused::Endless);
+        }
         let mut packet = blank(flow, subflow, route, self.net.now_ns());
         packet.kind = PacketKind::Ctl;
         packet.way = way;
@@ -134,10 +166,9 @@ impl<S: Scheme> Sim<S> {
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));
         let id = self.net.insert(packet);
-        // If the controller is at that node, the path has no links.
-        if self.net.routes().of(route).is_empty() {
+        if is_there {
             self.ends.hold(flow);
-            self.on_ctl(id);
+            self.at_once(sender, |sim| sim.on_ctl(id));
         } else {
             self.launch(id);
         }

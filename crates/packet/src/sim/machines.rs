@@ -138,6 +138,10 @@ impl<S: Scheme> Sim<S> {
             Machine::Controller => {
                 self.machines.controller_life = self.machines.controller_life.wrapping_add(1);
                 self.start_controller();
+                // It starts with the network as it was built.
+                for (link, change) in self.net.changes(&self.network) {
+                    self.tell_controller(link, change);
+                }
             }
             // At a node without a state machine, the restart clears the state of its links.
             Machine::Node(node) if self.machines.nodes.get(node).is_none_or(Option::is_none) => {

@@ -242,6 +242,10 @@ impl<S: Scheme> Sim<S> {
                 let id = leaving.id;
                 let turn = self.turn(id);
                 if self.machines.has_nodes {
+                    // The hop's requests are its own, and not the node's.
+                    if self.io.has_effects() {
+                        self.carry_out(Actor::Hop(link));
+                    }
                     self.tell_leaving(link, id);
                 }
                 match self.net.depart(link, leaving) {

@@ -3,7 +3,7 @@
 use super::Sim;
 use crate::ends::{Next, NextSend, Silence};
 use crate::event::{Actor, Event, SubId};
-use subak_core::scheme::{Excess, Scheme};
+use subak_core::scheme::{Refused, Requester, Scheme};
 use subak_core::{FlowId, Ns};
 
 impl<S: Scheme> Sim<S> {
@@ -34,7 +34,7 @@ impl<S: Scheme> Sim<S> {
     /// Reports a flow without bounds to the scheme; returns whether the scheme has failed by that.
     #[cold]
     fn stops_flood(&self, at: SubId) -> bool {
-        self.scheme.on_excess(Excess::InFlight(self.ends.sub(at).flow), self.net.now_ns());
+        self.scheme.on_refused(Requester::Flow(self.ends.sub(at).flow), Refused::Unbounded, self.net.now_ns());
         self.scheme.fault().is_some()
     }
 

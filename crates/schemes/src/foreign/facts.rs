@@ -2,6 +2,7 @@
 
 use crate::queue::SfqPlan;
 use crate::red::Red;
+use subak_core::InputError;
 use subak_core::scheme::{Port, Rules};
 
 /// Link capacity for which a marking threshold in packets is specified, bit/s.
@@ -34,6 +35,20 @@ pub enum QueueLength {
 }
 
 impl QueueLength {
+    /// An error if RED with this as its lower threshold does not end at or above it.
+    pub fn check_below(self, high: QueueLength) -> Result<(), InputError> {
+        let is_below = match (self, high) {
+            (QueueLength::Packets(low), QueueLength::Packets(high))
+            | (QueueLength::Bytes(low), QueueLength::Bytes(high)) => low <= high,
+            _ => {
+                let what = "RED's thresholds are in packets and in bytes";
+                return Err(InputError::new("", what, "give both in the same unit"));
+            }
+        };
+        let refusal = || InputError::new("", "RED's low threshold is above the high one", "give a low of at most high");
+        if is_below { Ok(()) } else { Err(refusal()) }
+    }
+
     /// The length at `port`, bytes.
     pub fn bytes(self, port: &Port) -> u64 {
         match self {

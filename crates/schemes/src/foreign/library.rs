@@ -211,7 +211,18 @@ fn marking(table: &CTable, values: &[f64], info: &Info) -> Result<Option<Marking
                 let what = format!("its table has red_most = \"{most}\", which is no parameter");
                 InputError::new("library", what, "declare it in params")
             })?;
-            Some((queue_length(&high, values, info)?, values.get(place).copied().unwrap_or_default().clamp(0.0, 1.0)))
+            let most = values.get(place).copied().unwrap_or_default();
+            if !(0.0..=1.0).contains(&most) {
+                let what = format!("red_most is {most}");
+                return Err(InputError::new(
+                    format!("params.{}", info.params[place].key.name),
+                    what,
+                    "give a number from 0 to 1",
+                ));
+            }
+            let (low, high) = (queue_length(&mark, values, info)?, queue_length(&high, values, info)?);
+            low.check_below(high).map_err(|e| e.below("params"))?;
+            Some((high, most))
         }
         _ => {
             return Err(InputError::new(

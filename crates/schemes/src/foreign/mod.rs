@@ -28,8 +28,8 @@ use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::scheme::{
-    Around, Controller, Doubt, Excess, FlowInfo, Hop, Info, NodeInfo, NodeMachine, Note, Params, Port, Rules, Scheme,
-    Sink, Source,
+    Around, Controller, Doubt, FlowInfo, Hop, Info, NodeInfo, NodeMachine, Note, Params, Port, Refused, Requester,
+    Rules, Scheme, Sink, Source,
 };
 use subak_core::{InputError, Network, Ns};
 
@@ -147,18 +147,37 @@ impl<D: Header> Scheme for Foreign<D> {
     fn take_notes(&self) -> Vec<Note> {
         self.0.notes().map(Notes::take).unwrap_or_default()
     }
-    fn on_excess(&self, excess: Excess, at_ns: Ns) {
-        let (name, who, what, hint) = match excess {
-            Excess::InFlight(flow) => {
-                let hint = "give a rate or a window that bounds the flow";
-                ("pace", Who::Flow(flow), "a GiB is in flight", hint)
+    fn on_refused(&self, sender: Requester, why: Refused, at_ns: Ns) {
+        let who = match sender {
+            Requester::Flow(flow) => Who::Flow(flow),
+            Requester::Node(node) => Who::Node(node),
+            Requester::Controller => Who::Controller,
+        };
+        let (name, what, hint) = match why {
+            Refused::Unbounded => {
+                ("pace", "a GiB is in flight".to_string(), "give a rate or a window that bounds the flow")
             }
-            Excess::Messages(flow) => {
-                let hint = "answer a message once, or after a timer";
-                ("on_message", Who::Flow(flow), "the flow and its host answer each other without end", hint)
+            Refused::Endless => {
+                let what = "messages that take no time answer each other without end";
+                ("send", what.to_string(), "answer a message once, or after a timer")
+            }
+            Refused::Elsewhere(flow) => {
+                let what = format!("it writes to flow {flow}, which starts at another host");
+                ("send", what, "write to flows of the host; the controller reaches all")
+            }
+            Refused::NoFlow(flow) => {
+                ("send", format!("there is no flow {flow}"), "give the number of a flow that sent a message")
+            }
+            Refused::NoMachine => {
+                let what = "the flow's host has no state: node() returned None for it";
+                ("send", what.to_string(), "return a subak.Node for hosts")
+            }
+            Refused::NoWay => {
+                let what = "there is no way to the controller or from it: hosts have one once it has its place";
+                ("send", what.to_string(), "send to and from hosts, in on_controller and on_place or later")
             }
         };
-        self.0.faults().note(Hook { name, who, at_ns }, what, hint);
+        self.0.faults().note(Hook { name, who, at_ns }, &what, hint);
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let facts = self.0.facts();

@@ -101,13 +101,11 @@ impl Part {
                 ..fault
             });
         }
-        let named = |flow: Planned| Planned { class: self.class.clone(), ..flow };
-        Ok(Plan {
-            flows: self.each.apply(flows, seed)?.into_iter().map(named).collect(),
-            stranded: stranded.into_iter().map(named).collect(),
-            narrow,
-            late,
-        })
+        let mut plan = Plan { flows: self.each.apply(flows, seed)?, stranded, narrow, late };
+        for flow in plan.flows.iter_mut().chain(&mut plan.stranded) {
+            flow.class.clone_from(&self.class);
+        }
+        Ok(plan)
     }
 
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> ExpectedFlows {
@@ -406,6 +404,10 @@ impl Plan {
     /// Appends the flows of another workload.
     fn join(&mut self, more: Plan) {
         let first = self.flows.len();
+        if first == 0 && self.stranded.is_empty() {
+            *self = more;
+            return;
+        }
         self.flows.extend(more.flows.into_iter().map(|mut flow| {
             flow.after.iter_mut().for_each(|f| *f = FlowId::from_index(f.index() + first));
             flow
