@@ -161,6 +161,20 @@ print(subak.run({spec([{"name": "mine"}])!r}, "out", schemes={{"mine": Mine}}, p
     assert subak.Results(tmp_path / "out").table().num_rows > 0
 
 
+def test_globals_of_a_notebook_with_the_names_of_arguments(tmp_path: Path) -> None:
+    program = f"""
+import subak
+flow, io, window = [1], object(), {{2}}
+{MINE.replace("import subak", "")}
+for flow in range(3):
+    pass
+print(subak.run({spec([{"name": "mine"}])!r}, "out", schemes={{"mine": Mine}}, progress=False).failed)
+"""
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("{}\n", "")
+
+
 def test_two_hash_seeds_give_the_same_bytes(tmp_path: Path) -> None:
 
     (tmp_path / "mine.py").write_text((TEMPLATES / "rcp.py").read_text())

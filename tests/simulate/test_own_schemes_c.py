@@ -335,6 +335,19 @@ def test_telemetry_red_pfc_and_notes_in_c_equal_those_in_python(more: dict[str, 
     assert notes.get_group("links").max() == (3 if "network" in more else 1)
 
 
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"low": 50e3, "high": 20e3}, "RED's low threshold is above the high one"),
+        ({"most": 2}, "params.most: red_most is 2; give a number from 0 to 1"),
+    ],
+)
+def test_red_in_c_has_its_bounds(params: dict[str, Any], says: str, tmp_path: Path) -> None:
+    compiled(tmp_path, LINKS)
+    with pytest.raises(subak.InputError, match=re.escape(says)):
+        run(tmp_path, [{"library": "mine.so", "params": params}])
+
+
 HOSTILE_WHERE: list[dict[str, Any]] = [
     {"workload": {"kind": "incast", "senders": 4, "size": "50kB"}},
     {

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 import subak
 from conftest import ROOT
-from own_schemes import MINE, failed, rows_of, run
+from own_schemes import MINE, TEMPLATES, failed, rows_of, run
 
 # Failing trials are the subject of some of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore::subak.InputWarning")
@@ -41,6 +41,60 @@ def test_powertcp_in_python_equals_ours(where: str, tmp_path: Path) -> None:
     assert not results.failed, results.failed
     assert rows_of(results, "mine").num_rows > 100
     assert rows_of(results, "mine").equals(rows_of(results, "powertcp"))
+
+
+LEAF_SPINE = {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4}
+HPCC_WHERE: dict[str, dict[str, Any]] = {
+    "star": {},
+    "incast": {"workload": {"kind": "incast", "senders": 7, "size": "200KB"}},
+    "loss": {"network": LEAF_SPINE, "fault": [{"kind": "loss", "probability": 0.01}]},
+    "subflows": {
+        "network": LEAF_SPINE,
+        "workload": {"kind": "poisson", "load": 0.4, "sizes": "web-search", "subflows": 2},
+    },
+    "reroute": {**POWERTCP_WHERE["reroute"], "workload": {"kind": "incast", "senders": 7, "size": "500KB"}},
+}
+
+
+@pytest.mark.parametrize("where", HPCC_WHERE)
+def test_a_second_hpcc_has_the_same_times(where: str, tmp_path: Path) -> None:
+    """Paces may differ in their last digit: the model adds in another order."""
+    (tmp_path / "mine.py").write_text((ROOT / "tests/models/hpcc_by_telemetry.py").read_text())
+    more = {"measure": {"rates": "100us"}, **HPCC_WHERE[where]}
+    results = run(tmp_path, [{"name": "hpcc"}, {"name": "mine", "python": "mine.py:Hpcc"}], **more)
+    assert not results.failed, results.failed
+    for kind in ("flow", "link", "queue"):
+        mine, ours = (_rows(results, name, kind).drop_columns(["scheme", "trial"]) for name in ("mine", "hpcc"))
+        assert mine.equals(ours), kind
+
+
+@pytest.mark.parametrize(
+    ("own", "ours"),
+    [
+        ("", {"pfc": "dynamic"}),
+        ("threshold=20_000", {"pfc": "static", "pfc_threshold": 20_000}),
+        (
+            "threshold=20_000, resume=10_000, reserve=1000",
+            {"pfc": "static", "pfc_threshold": 20_000, "pfc_resume": 10_000, "pfc_reserve": 1000},
+        ),
+        (
+            "alpha=0.1, buffer=300_000, headroom=6000",
+            {"pfc": "dynamic", "pfc_alpha": 0.1, "pfc_buffer": 300_000, "pfc_headroom": 6000},
+        ),
+    ],
+)
+def test_pfc_of_ones_own_is_that_of_dctcp(own: str, ours: dict[str, Any], tmp_path: Path) -> None:
+    text = (TEMPLATES / "dctcp.py").read_text().replace('subak.Fifo(mark="k")', 'subak.Priority(mark="k")')
+    (tmp_path / "mine.py").write_text(text.replace("    queue =", f"    lossless = subak.Pfc({own})\n    queue =", 1))
+    more = {
+        "network": {"kind": "star", "hosts": 8, "buffer": "40kB"},
+        "workload": {"kind": "incast", "senders": 7, "size": "300kB"},
+        "fault": [{"kind": "loss", "probability": 0.01}, {"kind": "restart", "node": "switch0", "at": "300us"}],
+    }
+    results = run(tmp_path, [{"name": "dctcp", "params": ours}, {"name": "mine", "python": "mine.py:Dctcp"}], **more)
+    assert not results.failed, results.failed
+    assert rows_of(results, "mine").equals(rows_of(results, "dctcp"))
+    assert sum(results.table("link")["pauses"].to_pylist()) > 0
 
 
 WAITS = """
@@ -352,7 +406,11 @@ class There(subak.Node):
 Mine.node = lambda self, node: There() if node.is_host else None
 """
 AT_NODE = [
-    ("io.send([1], flow=flow)", "pass", r"on_message of flow \d+ at \d+ ns: the flow and its host answer each other"),
+    (
+        "io.send([1], flow=flow)",
+        "pass",
+        r"send of (flow|node number) \d+ at \d+ ns: messages that take no time answer each other without end",
+    ),
     ("io.pace(rate=1)", "pass", r"on_flow of node number \d+ at \d+ ns: ValueError: only a source sets a pace"),
     ("io.send([1])", "pass", r"on_flow of node number \d+ at \d+ ns: ValueError: a node cannot send there"),
     (
@@ -407,6 +465,119 @@ def test_a_fault_of_a_controller(body: str, start: str, made: str, says: str, tm
     results = run(tmp_path, [{"python": "mine.py:Mine"}, {"name": "reno"}], controller={"at": "h0"})
     assert list(results.failed) == [0]
     assert re.match(r'scheme "mine": ' + says, str(results.failed[0])), results.failed[0]
+
+
+HOP_BESIDE_NODE = """
+class Hop(subak.Hop):
+    def on_dequeue(self, io, packet, port):
+        io.note(asked=1)
+        io.timer(0, io.now_ns + 100)
+    def on_timer(self, io, timer, port):
+        io.note(heard=1)
+
+class Beside(subak.Node):
+    def on_timer(self, io, timer):
+        assert 0, "a timer of the hop"
+    def admits(self, io, packet, port):
+        pass
+
+Mine.hop = lambda self, port: Hop()
+Mine.node = lambda self, node: Beside()
+"""
+
+
+def test_requests_of_a_hop_beside_a_node_are_the_hops(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE + HOP_BESIDE_NODE)
+    results = run(tmp_path, [{"python": "mine.py:Mine"}], run={"duration": "1ms"})
+    assert not results.failed, results.failed
+    notes = results.table("note").to_pandas().groupby("name")["link"]
+    assert notes.count()["heard"] == notes.count()["asked"] > 100
+    assert notes.nunique()["heard"] == notes.nunique()["asked"]
+
+
+ANSWERED = """
+class Answering(subak.Controller):
+    def on_flow(self, io, flow, message):
+        io.send([1], flow=flow)
+
+Mine.controller = lambda self, network: Answering()
+"""
+
+
+def test_a_flow_at_the_controllers_host_that_answers_for_ever(tmp_path: Path) -> None:
+    body = (
+        "io.send([1], to='controller')\n    def on_message(self, io, message, subflow): io.send([1], to='controller')"
+    )
+    (tmp_path / "mine.py").write_text(MINE.replace("io.pace(window=self.bytes)", body) + ANSWERED)
+    flows = [{"src": "h0", "dst": "h1", "size": "10kB"}]
+    more = {"workload": {"kind": "steps", "flows": flows}, "controller": {"at": "h0"}}
+    results = run(tmp_path, [{"python": "mine.py:Mine"}, {"name": "reno"}], **more)
+    assert list(results.failed) == [0]
+    assert "send of flow 0 at 0 ns: messages that take no time answer each other without end" in str(results.failed[0])
+
+
+def test_a_restarted_controller_knows_what_changed(tmp_path: Path) -> None:
+    faults = [
+        {"kind": "capacity", "link": "*->h5", "capacity": "5Gbps", "at": "2ms"},
+        {"kind": "down", "link": "h0->*", "down": "3ms", "up": "7ms"},
+        {"kind": "restart", "machine": "controller", "at": "4ms"},
+    ]
+    paces = _central(tmp_path, fault=faults)
+    assert paces.loc[6_000_000].to_list()[1:] == pytest.approx([7.5e9, *[1.5e9] * 3])
+    assert paces.loc[9_000_000].to_list() == pytest.approx([4.5e9, 4.5e9, *[1.5e9] * 3])
+
+
+ELSEWHERE = [
+    ("node.is_host", "io.send([1], flow=0)", "", "it writes to flow 0, which starts at another host"),
+    ("node.is_host", "io.send([1], flow=999)", "", "there is no flow 999"),
+    ("not node.is_host", "pass", "io.send([1], to='host')", "the flow's host has no state"),
+]
+
+
+@pytest.mark.parametrize(("where", "timer", "start", "says"), ELSEWHERE)
+def test_messages_without_a_way(where: str, timer: str, start: str, says: str, tmp_path: Path) -> None:
+    text = MINE.replace("io.pace(window=self.bytes)", f"io.pace(window=self.bytes); {start}")
+    text += f"""
+class Writing(subak.Node):
+    def on_start(self, io):
+        io.timer(0, 500_000)
+    def on_timer(self, io, timer):
+        {timer}
+
+Mine.node = lambda self, node: Writing() if {where} else None
+"""
+    (tmp_path / "mine.py").write_text(text)
+    results = run(tmp_path, [{"python": "mine.py:Mine"}], workload={"kind": "permutation"})
+    assert says in str(results.failed[0])
+
+
+IGNORED = [
+    ("Mine.node = lambda self, node: 0", "node returned 0, which has no hook"),
+    ("Mine.node = lambda self, node: (1, 2)", r"node returned (1, 2), which has no hook"),
+    ("Mine.hop = lambda self, port: 'h'", "hop returned 'h', which has no hook"),
+    ("Mine.sink = lambda self, flow: 3", "sink returned 3, which has no hook"),
+    (
+        "class N(subak.Node):\n    def admit(self, io, packet, port): pass\nMine.node = lambda self, node: N()",
+        '"admits"?',
+    ),
+    (
+        "class N(subak.Node):\n    def admits(self, io, packet, port): pass\n"
+        "Mine.node = lambda self, node: N()\nMine.hop = subak.Telemetry()",
+        "N has admits or on_leave, and nodes do not see packets with telemetry",
+    ),
+    ("class N(subak.Node):\n    def __init__(self, node): 1 / 0\nMine.node = N", "ZeroDivisionError"),
+    (
+        "class N(subak.Node):\n    def __init__(self): self.on_start = self.go\n    def go(self, io): 1 / 0\n"
+        "Mine.node = lambda self, node: N()",
+        "on_start of node number 0 at 0 ns: ZeroDivisionError",
+    ),
+    ("Mine.check = lambda self: setattr(self, 'hop', lambda port: 1 / 0)", "ZeroDivisionError"),
+]
+
+
+@pytest.mark.parametrize(("more", "says"), IGNORED)
+def test_nothing_that_a_scheme_gives_is_ignored(more: str, says: str, tmp_path: Path) -> None:
+    assert says in failed(tmp_path, MINE + "\n" + more + "\n")
 
 
 def test_a_controller_needs_its_place(tmp_path: Path) -> None:

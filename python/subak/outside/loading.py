@@ -313,7 +313,8 @@ def machine(kind: str, made: scheme.Scheme, view: object) -> tuple[Callable[...,
     if kind == "source" and found[0] is None:
         what = f"{type(one).__name__} has no on_start, and a source sends nothing before its first io.pace"
         raise Failed(f"{what}; define on_start(self, io)")
-    telemetry = isinstance(made.hop, scheme.Telemetry) or made.hop is scheme.Telemetry
+    hop: Any = made.hop
+    telemetry = hop is scheme.Telemetry or isinstance(hop, scheme.Telemetry)
     if telemetry and kind == "node" and (found[1] is not None or found[2] is not None):
         what = f"{type(one).__name__} has admits or on_leave, and nodes do not see packets with telemetry"
         raise Failed(f"{what}; leave them away, or define hop(self, port) in the scheme")
