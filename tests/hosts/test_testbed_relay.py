@@ -341,7 +341,6 @@ def _slowdowns(results: subak.Results) -> list[float]:
             0.75,
         ),
         ("cubic", {"queue": "fifo", "hystart": True}, 0.75),
-        ("reno", {}, 0.75),
     ],
 )
 def test_slowdowns_agree_with_the_simulators(tmp_path: Path, scheme: str, params: dict[str, Any], least: float) -> None:

@@ -120,8 +120,8 @@ PFC: dict[str, Any] = {"pfc": "static", "pfc_threshold": 20000, "initial_window"
 SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
     ("cubic", "target"): ("short", {"codel_interval": 1e-4}, 2e-5),
     ("cubic", "codel_interval"): ("short", {"target": 2e-5}, 1e-4),
-    ("cubic", "hystart"): ("long", {"queue": "fifo"}, True),
-    ("cubic", "hystart_unit"): ("long", {"queue": "fifo", "hystart": True}, 1e-4),
+    ("cubic", "hystart"): ("steps", {"queue": "fifo"}, True),
+    ("cubic", "hystart_unit"): ("steps", {"queue": "fifo", "hystart": True}, 1e-4),
     ("cubic", "fast_convergence"): ("losses", {"reno_friendly": False}, False),
     ("dctcp", "pfc_alpha"): ("incast", {"pfc": "dynamic"}, 0.01),
     ("dctcp", "pfc_reserve"): ("incast", {"pfc": "dynamic", "pfc_alpha": 0.01}, 4096),
