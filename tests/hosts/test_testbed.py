@@ -315,6 +315,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "does not have false",
         "write true",
     ),
+    (
+        {"scheme": [{"name": "reno", "params": {"rto_min": "200ms"}}], "testbed": {"scale": 0.01}},
+        'scheme[0].params.rto_min: the kernel\'s reno does not have "200ms"',
+        'write "2000000ns"',
+    ),
+    ({"packets": {"mtu": 500}}, "packets.mtu: packets of 500 bytes do not fit", "576 to 9216"),
     ({"testbed": {"scale": 0}}, "testbed.scale: 0 is out of range", "give a number"),
     ({"testbed": {"speed": 1}}, "speed", "scale"),
     ({"fault": [{"kind": "restart", "node": "h0", "at": "1s"}]}, "restarts no machines", "simulate it"),
