@@ -272,6 +272,13 @@ def test_a_simulation_warns_as_a_run_does() -> None:
         subak.Simulation(slow, "dgd", policy=alpha(1))
 
 
+def test_numfabric_is_warned_of_where_its_steps_are_short() -> None:
+    """Alpha 5 and NICs of 1 and 40 Gb/s, with a price interval for alpha 1."""
+    assert "take params.time_scale = 2" in told("numfabric", UNLIKE_NICS[0], alpha(5))
+    assert "take params.time_scale = 2" not in told("numfabric", UNLIKE_NICS[0], alpha(2))
+    assert "take params.time_scale = 2" not in told("numfabric", ON_ONE_LINK, alpha(5))
+
+
 def test_dgd_is_warned_of_where_some_host_is_fast() -> None:
     """Its gain suits one rate: with NICs of 10, 25 and 100 Gb/s rates were up to 39% off, which oscillated."""
     unlike = star({"a": "10Gbps", "b": "100Gbps", "c": "25Gbps"})

@@ -16,7 +16,7 @@ use std::path::Path;
 use subak_core::backend::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
 use subak_core::scheme::{Doubt, FlowShares, Goal};
-use subak_core::{LinkId, Nic, Policy};
+use subak_core::{LinkId, Network, Nic, NodeId, NodeKind, Policy};
 
 /// Mean number of flows per run in a size bin; below it, a warning says that the bin's metrics rest on few flows.
 const FEW_FLOWS: f64 = 30.0;
@@ -126,6 +126,11 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 );
                 let scheme = Some(choice.label.clone());
                 let kind = "fair-share";
+                note(&mut all, Warning { kind, scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
+            }
+            if let Some(text) = xwi_in_short_steps(choice, policy, scenario.topology.network()) {
+                let scheme = Some(choice.label.clone());
+                let kind = "time-scale";
                 note(&mut all, Warning { kind, scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
             }
             for text in scenario.workload.without_effect(policy, info.weights) {
@@ -263,6 +268,24 @@ fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Stri
         labels.join(", ")
     );
     (!labels.is_empty()).then_some(("spread", text))
+}
+
+/// Warning for xWI over Swift at a large alpha where line rates of hosts differ: rates of the fast hosts swing with prices.
+fn xwi_in_short_steps(choice: &SchemeChoice, policy: Policy, network: &Network) -> Option<String> {
+    let Policy::AlphaFair { alpha } = policy else { return None };
+    let given = ["time_scale", "price_interval"].iter().any(|key| choice.params.contains_key(*key));
+    let is_host = |node: Option<NodeId>| node.is_some_and(|node| network.nodes()[node].kind == NodeKind::Host);
+    let lines = network.links().iter().filter(|link| is_host(link.from)).map(|link| link.capacity_bps);
+    let (low, high) = lines.fold((f64::INFINITY, 0.0_f64), |(low, high), bps| (low.min(bps), high.max(bps)));
+    let is_xwi = ["numfabric", "xwi/swift"].contains(&choice.name.as_str());
+    (is_xwi && !given && alpha > 2.0 && high >= 2.0 * low).then(|| {
+        format!(
+            "line rates of hosts go from {} to {} Gb/s, where rates were up to 9% off at alpha 5: take params.time_scale = 2, as \
+             NUMFabric does above alpha 2 (section 6.2)",
+            low / 1e9,
+            high / 1e9
+        )
+    })
 }
 
 fn is_doubtful(goal: Goal, policy: Policy) -> bool {
