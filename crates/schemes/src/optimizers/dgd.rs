@@ -87,7 +87,8 @@ impl Optimizer for GradientDescent {
         let interval_ns = around.ports.first().map_or(0, |port| self.interval.on(port.rtt_ns));
         let slow = "steps of prices are constant, so that rates are up to half off after tens of milliseconds";
         let of_weights = Doubt::of_weights(around, (0.1, 30.0), slow);
-        let doubts = [Doubt::of_price_interval(around, interval_ns), self.doubt_of_gain(around), of_weights];
+        let [often, rarely] = [Doubt::of_price_interval(around, interval_ns), doubt_of_rare_steps(around, interval_ns)];
+        let doubts = [often, rarely, self.doubt_of_gain(around), of_weights];
         doubts.into_iter().flatten().collect()
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
@@ -130,6 +131,19 @@ impl GradientDescent {
         };
         (self.a == A && [line, least, most].into_iter().any(far)).then_some(Doubt { kind: "gain", text })
     }
+}
+
+/// Warns if a step of prices takes several RTTs: convergence counts steps.
+fn doubt_of_rare_steps(around: &Around, interval_ns: Ns) -> Option<Doubt> {
+    let rtt_ns = around.ports.first()?.rtt_ns;
+    let text = format!(
+        "params.price_interval comes to {:.1} us, and the longest base RTT is {:.1} us: rates converge after some 500 \
+         intervals, {:.0} RTTs",
+        interval_ns as f64 / 1e3,
+        rtt_ns as f64 / 1e3,
+        500.0 * interval_ns as f64 / rtt_ns as f64
+    );
+    (interval_ns > 2 * rtt_ns).then_some(Doubt { kind: "price-interval", text })
 }
 
 /// Rate X, Mb/s, at which a flow's rate responds alike to a price change under every alpha.
