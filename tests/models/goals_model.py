@@ -181,7 +181,7 @@ def climb(slopes: Slopes, rows: Floats, most: Floats, z: Floats) -> Floats:
 
 def _with_barrier(slopes: Slopes, rows: Floats, most: Floats, z: Floats, weight: float) -> tuple[Floats, Floats]:
     gradient, hessian = slopes(z)
-    room = most - rows @ z
+    room = np.maximum(most - rows @ z, 1e-18)
     return gradient - weight * rows.T @ (1 / room), hessian - weight * (rows.T / room**2) @ rows
 
 
