@@ -453,7 +453,7 @@ AT_CONTROLLER = [
     ("io.send([1], flow=10**9); 1 / 0", "pass", "There()", r"on_flow of the controller at \d+ ns: ZeroDivisionError"),
     ("pass", "io.pause('low', True)", "There()", r"on_start of the controller at 0 ns: ValueError: only a hop pauses"),
     ("pass", "pass", "None", r"controller of the controller at 0 ns: controller returned None; return the controller"),
-    ("pass", "pass", "subak.Node()", r"controller of the controller at 0 ns: Node has a hook on_"),
+    ("pass", "pass", "subak.Node()", r"controller of the controller at 0 ns: Node has admits, which a controller does"),
 ]
 
 
@@ -491,7 +491,9 @@ def test_requests_of_a_hop_beside_a_node_are_the_hops(tmp_path: Path) -> None:
     results = run(tmp_path, [{"python": "mine.py:Mine"}], run={"duration": "1ms"})
     assert not results.failed, results.failed
     notes = results.table("note").to_pandas().groupby("name")["link"]
-    assert notes.count()["heard"] == notes.count()["asked"] > 100
+    # The run ends before the last timers.
+    assert 0 <= notes.count()["asked"] - notes.count()["heard"] < 5
+    assert notes.count()["asked"] > 100
     assert notes.nunique()["heard"] == notes.nunique()["asked"]
 
 

@@ -14,11 +14,12 @@ impl Run<'_> {
     pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.live.take_started(now_ns);
         let (backend, flows, seen_bytes) = (&*self.backend, self.flows, &mut self.seen_bytes);
-        let classes = self.trial.scenario.measure.rate_classes.as_deref();
+        let (workload, classes) = (&self.trial.scenario.workload, self.trial.scenario.measure.rate_classes.as_deref());
+        let of_class = |flow: &Planned| flow.class.and_then(|class| workload.class_name(class));
         self.live.keep(|f| {
             let view = backend.flow(f);
             let goes_on = view.finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns);
-            if !is_of(&flows[f], classes) {
+            if !is_of(of_class(&flows[f]), classes) {
                 return Ok(goes_on);
             }
             let arrived = view.received_wire_bytes - seen_bytes[f];
@@ -28,7 +29,7 @@ impl Run<'_> {
                 time_ns: Some(now_ns),
                 flow: Some(u64::from(f)),
                 flow_id: flows[f].id.as_deref(),
-                class: flows[f].class.as_deref(),
+                class: of_class(&flows[f]),
                 rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
                 assigned_bps: Some(view.assigned_bps),
                 received_bytes: Some(view.received_bytes),
@@ -41,16 +42,17 @@ impl Run<'_> {
     pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.open.take_started(now_ns);
         let (backend, flows) = (&*self.backend, self.flows);
-        let classes = self.trial.scenario.measure.pace_classes.as_deref();
+        let (workload, classes) = (&self.trial.scenario.workload, self.trial.scenario.measure.pace_classes.as_deref());
+        let of_class = |flow: &Planned| flow.class.and_then(|class| workload.class_name(class));
         self.open.keep(|f| {
-            let paces = if is_of(&flows[f], classes) { backend.paces(f) } else { Vec::new() };
+            let paces = if is_of(of_class(&flows[f]), classes) { backend.paces(f) } else { Vec::new() };
             for (subflow, pace) in paces.into_iter().enumerate() {
                 rows(&ResultRow {
                     kind: Some("pace"),
                     time_ns: Some(now_ns),
                     flow: Some(u64::from(f)),
                     flow_id: flows[f].id.as_deref(),
-                    class: flows[f].class.as_deref(),
+                    class: of_class(&flows[f]),
                     subflow: Some(subflow as u64),
                     pace_bps: pace.pace_bps,
                     window_bytes: pace.window_bytes,
@@ -161,7 +163,7 @@ impl Run<'_> {
                 flow_id: flow.id.as_deref(),
                 src: self.name(flow.src),
                 dst: self.name(flow.dst),
-                class: flow.class.as_deref(),
+                class: flow.class.and_then(|class| scenario.workload.class_name(class)),
                 size_bytes: flow.plan.size_bytes,
                 start_ns: Some(flow.plan.start_ns),
                 stop_ns: flow.plan.stop_ns,
@@ -206,7 +208,7 @@ impl Run<'_> {
             flow_id: id.as_deref(),
             src: self.name(*src),
             dst: self.name(*dst),
-            class: class.as_deref(),
+            class: class.and_then(|class| scenario.workload.class_name(class)),
             size_bytes: plan.size_bytes,
             start_ns,
             stop_ns: plan.stop_ns,
@@ -320,7 +322,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether the flow is of one of the classes; `None`: all flows are.
-fn is_of(flow: &Planned, classes: Option<&[String]>) -> bool {
-    classes.is_none_or(|names| flow.class.as_deref().is_some_and(|class| names.iter().any(|name| name == class)))
+/// Whether a flow of `class` is of one of the classes; `None`: all flows are.
+fn is_of(class: Option<&str>, classes: Option<&[String]>) -> bool {
+    classes.is_none_or(|names| class.is_some_and(|class| names.iter().any(|name| name == class)))
 }

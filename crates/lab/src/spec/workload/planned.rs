@@ -1,7 +1,6 @@
 //! A flow as planned by a workload.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use subak_core::backend::{FlowPlan, NOT_YET, Route};
 use subak_core::flows::Extra;
 use subak_core::{FlowId, IdVec, Network, NodeId, Ns};
@@ -32,8 +31,8 @@ pub struct Planned {
     pub connections: usize,
     /// Whether the flow is a transfer of a closed loop that may never start; it then has no row in the results.
     pub spare: bool,
-    /// Name of the flow's class, if its workload has one.
-    pub class: Option<Arc<str>>,
+    /// Class of the flow, if its workload has a name: see [`Traffic::class_name`](super::Traffic::class_name).
+    pub class: Option<u16>,
     /// Plan of the flow for the backend.
     pub plan: FlowPlan,
 }

@@ -16,6 +16,9 @@ use subak_core::rng::Stream;
 use subak_core::section::Section;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns, Policy};
 
+/// Largest number of workloads of a mix.
+const MOST_PARTS: usize = 1000;
+
 /// Whether the tables of a list of workloads are parts of a mix; otherwise the list is swept.
 pub(crate) fn is_mix(tables: &[Value]) -> bool {
     tables.iter().any(|table| table.get("name").is_some())
@@ -102,8 +105,9 @@ impl Part {
             });
         }
         let mut plan = Plan { flows: self.each.apply(flows, seed)?, stranded, narrow, late };
+        let class = self.class.as_ref().map(|_| self.place as u16);
         for flow in plan.flows.iter_mut().chain(&mut plan.stranded) {
-            flow.class.clone_from(&self.class);
+            flow.class = class;
         }
         Ok(plan)
     }
@@ -121,6 +125,10 @@ impl Traffic {
         let Value::Array(tables) = value else {
             return Ok(Traffic { parts: vec![Part::read(value, files)?], is_list: false });
         };
+        if tables.len() > MOST_PARTS {
+            let what = format!("there are {} workloads", tables.len());
+            return Err(InputError::new("", what, format!("give at most {MOST_PARTS}")));
+        }
         let mut parts = each(value, |table| Part::read(table, files))?;
         let mut seen = HashSet::new();
         for (place, part) in parts.iter_mut().enumerate() {
@@ -144,6 +152,11 @@ impl Traffic {
             return Err(InputError::new(place, format!("{} of {} workloads have jobs", 2, tables.len()), hint));
         }
         Ok(Traffic { parts, is_list: true })
+    }
+
+    /// Name of a class of flows.
+    pub(crate) fn class_name(&self, class: u16) -> Option<&str> {
+        self.parts.iter().find(|part| part.place == usize::from(class))?.class.as_deref()
     }
 
     /// Names of the classes, in the order of the spec; empty if no workload has a name.
