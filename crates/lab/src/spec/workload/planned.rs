@@ -1,6 +1,6 @@
 //! A flow as planned by a workload.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU8, NonZeroU32};
 use subak_core::backend::{FlowPlan, NOT_YET, Route};
 use subak_core::flows::Extra;
 use subak_core::{FlowId, IdVec, Network, NodeId, Ns};
@@ -32,7 +32,7 @@ pub struct Planned {
     /// Whether the flow is a transfer of a closed loop that may never start; it then has no row in the results.
     pub spare: bool,
     /// Class of the flow, if its workload has a name: see [`Traffic::class_name`](super::Traffic::class_name).
-    pub class: Option<u16>,
+    pub class: Option<NonZeroU8>,
     /// Plan of the flow for the backend.
     pub plan: FlowPlan,
 }

@@ -7,6 +7,7 @@ use crate::files::Beside;
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::collections::HashSet;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes, Route};
 use subak_core::flows::Narrow;
@@ -17,7 +18,7 @@ use subak_core::section::Section;
 use subak_core::{FlowId, IdVec, InputError, LinkId, Ns, Policy};
 
 /// Largest number of workloads of a mix.
-const MOST_PARTS: usize = 1000;
+const MOST_PARTS: usize = 255;
 
 /// Whether the tables of a list of workloads are parts of a mix; otherwise the list is swept.
 pub(crate) fn is_mix(tables: &[Value]) -> bool {
@@ -105,7 +106,7 @@ impl Part {
             });
         }
         let mut plan = Plan { flows: self.each.apply(flows, seed)?, stranded, narrow, late };
-        let class = self.class.as_ref().map(|_| self.place as u16);
+        let class = self.class.as_ref().and_then(|_| NonZeroU8::new(self.place as u8 + 1));
         for flow in plan.flows.iter_mut().chain(&mut plan.stranded) {
             flow.class = class;
         }
@@ -155,8 +156,8 @@ impl Traffic {
     }
 
     /// Name of a class of flows.
-    pub(crate) fn class_name(&self, class: u16) -> Option<&str> {
-        self.parts.iter().find(|part| part.place == usize::from(class))?.class.as_deref()
+    pub(crate) fn class_name(&self, class: NonZeroU8) -> Option<&str> {
+        self.parts.iter().find(|part| part.place + 1 == usize::from(class.get()))?.class.as_deref()
     }
 
     /// Names of the classes, in the order of the spec; empty if no workload has a name.
