@@ -264,7 +264,9 @@ def hooks(kind: str, machine: object) -> tuple[Callable[..., Any] | None, ...]:
         inherited = getattr(hook, "__func__", hook) is getattr(base, name)
         found.append(None if hook is None or inherited else hook)
     if not any(found) and not isinstance(machine, base):
-        raise Failed(f"{kind} returned {machine!r}, which has no hook; return an object of a class subak.{base.__name__}")
+        raise Failed(
+            f"{kind} returned {machine!r}, which has no hook; return an object of a class subak.{base.__name__}"
+        )
     if type(machine) not in _CHECKED:
         for name, hook in zip(names, found, strict=True):
             if hook is not None:
