@@ -146,13 +146,18 @@ def facts(made: scheme.Scheme, file: str) -> dict[str, Any]:
     }
 
 
+def _queue_of(made: scheme.Scheme) -> Any:
+    """The queue of the scheme; of a class of queues, one with its defaults."""
+    return made.queue() if isinstance(made.queue, type) else made.queue
+
+
 def _built_in(made: scheme.Scheme, file: str) -> tuple[str, int] | None:
     """Name and number of the built-in state at links, if ``hop`` is no method."""
     hop: Any = made.hop
     if isinstance(hop, type) and issubclass(hop, BUILT_IN_HOPS):
         hop = hop()
     if isinstance(hop, scheme.Telemetry):
-        queue = made.queue() if isinstance(made.queue, type) else made.queue
+        queue = _queue_of(made)
         if isinstance(queue, scheme.Rank | scheme.Stfq):
             what = f"subak.{type(queue).__name__} reads packet[0], and packets with telemetry have no numbers"
             raise InputError(file, "hop", what, "choose another queue, or define hop(self, port)")
@@ -161,7 +166,7 @@ def _built_in(made: scheme.Scheme, file: str) -> tuple[str, int] | None:
             raise InputError(file, "hop", what, "leave sink away, or define hop(self, port)")
         return "Telemetry", 0
     if isinstance(hop, scheme.LargestWait):
-        queue = made.queue() if isinstance(made.queue, type) else made.queue
+        queue = _queue_of(made)
         if isinstance(queue, scheme.Rank | scheme.Stfq) and hop.number == 0:
             what = f"subak.{type(queue).__name__} reads packet[0], and subak.LargestWait(number=0) writes it"
             raise InputError(file, "hop", what, "give another number")
@@ -178,7 +183,7 @@ def _pfc(made: scheme.Scheme, file: str) -> dict[str, Any] | None:
         return None
     if not isinstance(pfc, scheme.Pfc):
         raise InputError(file, "lossless", f"it is {made.lossless!r}", "give subak.Pfc(...) or None")
-    queue = made.queue() if isinstance(made.queue, type) else made.queue
+    queue = _queue_of(made)
     if not isinstance(queue, scheme.Priority):
         what = f"a subak.{type(queue).__name__} cannot be paused"
         raise InputError(file, "lossless", what, "write queue = subak.Priority()")
@@ -198,7 +203,7 @@ def _pfc(made: scheme.Scheme, file: str) -> dict[str, Any] | None:
 
 
 def _queue(made: scheme.Scheme, file: str) -> dict[str, Any]:
-    queue = made.queue() if isinstance(made.queue, type) else made.queue
+    queue = _queue_of(made)
     if not isinstance(queue, QUEUES):
         names = ", ".join(f"subak.{one.__name__}" for one in QUEUES)
         raise InputError(file, "queue", f"it is {queue!r}", f"give one of: {names}")

@@ -163,7 +163,7 @@ struct subak_scheme {
     const char *mark;  /* name of the ECN threshold parameter, packets (at 10 Gb/s) or bytes; NULL: no marks */
     const char *red_high; /* RED: parameter of the queue from which on all packets are marked, in the unit of mark; or NULL */
     const char *red_most; /* RED: parameter of the probability of a mark just below red_high; or NULL */
-    const char *links;    /* state at links: "Telemetry" (without stamp and hop), "LargestWait" (numbers[0], ns), or NULL */
+    const char *links;    /* state at links: "Telemetry" (without stamp, hop_on_enqueue, hop_on_dequeue), "LargestWait" (numbers[0], ns), or NULL */
     uint64_t flags;
     uint32_t header_bytes;
     uint32_t ack_header_bytes;
