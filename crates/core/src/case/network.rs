@@ -1,7 +1,7 @@
 //! Reading of a network in a case or spec, in each of its forms, and of its routing.
 
 use crate::document::{Format, check_keys, json, list, parse, table, text};
-use crate::formats::{Defaults, FILE_KEYS, gml, graphml, hpcc, kinds, node_link, refuse_kind};
+use crate::formats::{self, Defaults, FILE_KEYS, kinds, node_link, refuse_beside, refuse_kind};
 use crate::keys::{self, Key, ValueType};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
@@ -66,25 +66,17 @@ pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Ne
     read.map_err(|e| if e.place.starts_with("hosts") { e } else { e.in_file(path) })
 }
 
-/// The network in a file: GraphML, GML, HPCC's topology format (`.txt`), or JSON or TOML of any form except another file.
+/// The network in a file: a format of [`formats::read`], or JSON or TOML of any form except another file.
 pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), InputError> {
     text_with_defaults(contents, path, &Defaults::default())
 }
 
 fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result<(Network, Metric), InputError> {
-    if path.to_lowercase().ends_with(".gml") {
-        return gml::network_with(contents, defaults).map(|network| (network, Metric::Hops));
+    if let Some(network) = formats::read(contents, path, defaults) {
+        return network.map(|network| (network, Metric::Hops));
     }
     refuse_kind(path)?;
-    if path.to_lowercase().ends_with(".txt") {
-        let unused = "HPCC's topology says it itself";
-        refuse_beside(defaults, unused)?;
-        return hpcc::network(contents).map(|network| (network, Metric::Hops));
-    }
     let format = Format::of(path);
-    if format == Format::Json && contents.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
-        return graphml::network_with(contents, defaults).map(|network| (network, Metric::Hops));
-    }
     let value = if format == Format::Json { json::parse(contents)? } else { parse(contents, format)? };
     if value.get("file").is_some() {
         return Err(InputError::new("file", "a network file names another file", "give the network itself"));
@@ -92,39 +84,23 @@ fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result
     with_defaults(&value, defaults)
 }
 
-/// An error for a key such as `capacity` beside a network file whose format states the value itself.
-fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), InputError> {
-    let given = [
-        ("capacity", beside.capacity_bps.is_some()),
-        ("delay", beside.delay_ns.is_some()),
-        ("range", beside.range.is_some()),
-        ("hosts", beside.hosts.is_some()),
-    ];
-    let faults = given.into_iter().filter(|(_, given)| *given);
-    InputError::all(
-        faults
-            .map(|(key, _)| InputError::new("", format!("\"{key}\" beside the file is not used: {why}"), "remove it")),
-    )
-    .map_or(Ok(()), Err)
-}
-
 fn with_defaults(value: &Value, defaults: &Defaults) -> Result<(Network, Metric), InputError> {
     let by_hops = |network| (network, Metric::Hops);
     let map = match value {
         Value::Array(links) => {
-            refuse_beside(defaults, LISTED)?;
+            refuse_beside(defaults, &[], LISTED)?;
             return network_from_links(links).map(by_hops);
         }
         Value::Object(map) => map,
         other => return Err(no_network(&format!("the network is {}", shown(other)))),
     };
     if map.contains_key("kind") {
-        refuse_beside(defaults, "a generator has keys of its own")?;
+        refuse_beside(defaults, &[], "a generator has keys of its own")?;
         generate::network(value)
     } else if map.contains_key("nodes") || map.contains_key("edges") {
         node_link::network_with(value, &defaults.or(Defaults::read(map)?)).map(by_hops)
     } else if let Some(links) = map.get("links") {
-        refuse_beside(defaults, LISTED)?;
+        refuse_beside(defaults, &[], LISTED)?;
         check_keys(map, &["links"])?;
         let links = list(links, "the list of links", "\"links\": [...]").map_err(|e| e.below("links"))?;
         network_from_links(links).map_err(|e| e.below("links")).map(by_hops)

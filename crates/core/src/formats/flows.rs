@@ -4,11 +4,13 @@
 //!   row per flow.
 //! - Any other CSV: a traffic matrix. The first row names the destinations, the first column the sources. An empty cell
 //!   or 0 means no flow.
+//! - Demands of SNDlib (`.xml`, `.txt`) and REPETITA (`.demands`).
 //! - JSON: a list of flows, in the format of a case's `flows`.
 //! - Parquet or Arrow IPC: a table of flows. The calling program decodes the file into columns.
 //!
 //! A demand without a unit is in bit/s, or in the `unit` that the case states beside the file's name.
 
+use super::{repetita, sndlib};
 use crate::InputError;
 use crate::document::{check_keys, json, nearest, table, text};
 use crate::quantity::quoted;
@@ -90,6 +92,9 @@ pub fn may_be_a_table(source: &str) -> bool {
     false
 }
 
+/// A reader of a file's demands, in a unit.
+type ReadDemands = fn(&str, Option<&str>) -> Result<Vec<Value>, InputError>;
+
 fn read(
     given: &Value,
     read_file: &mut dyn FnMut(&str) -> Result<String, InputError>,
@@ -102,9 +107,19 @@ fn read(
         let contents = read_file(path).map_err(|e| e.below("file"))?;
         return used(from_csv(&contents, unit).map_err(|e| e.in_file(path))?, path, unit);
     }
+    let reader: Option<ReadDemands> = match name.rsplit_once('.').map_or("", |(_, ending)| ending) {
+        "demands" => Some(repetita::demands),
+        "xml" | "txt" => Some(sndlib::demands),
+        _ => None,
+    };
+    if let Some(demands) = reader {
+        let contents = read_file(path).map_err(|e| e.below("file"))?;
+        return used(demands(&contents, unit).map_err(|e| e.in_file(path))?, path, None);
+    }
     if !name.ends_with(".json") {
         let what = format!("what {} holds does not follow from its name", quoted(path));
-        let hint = "name a .csv (a table or a matrix), a .parquet or .arrow (a table) or a .json (a list)";
+        let hint = "name a .csv (a table or a matrix), a .parquet or .arrow (a table), a .json (a list), a .xml or .txt (SNDlib) or a \
+                    .demands (REPETITA)";
         return Err(InputError::new("file", what, hint));
     }
     let contents = read_file(path).map_err(|e| e.below("file"))?;

@@ -5,6 +5,7 @@
 //!
 //! In PowerTCP's variant, the first line has the numbers of nodes, switches, racks and links.
 
+use super::{Defaults, at_line, refuse_beside};
 use crate::quantity::{ns_from_json, quoted, rate_bps_from_json};
 use crate::{InputError, Link, Network, NodeId, NodeKind};
 use serde_json::Value;
@@ -24,43 +25,42 @@ pub fn behind(count: usize, what: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} lines behind the {what} that the file announces are not read"))
 }
 
-fn at(line: usize, what: impl Into<String>, hint: &str) -> InputError {
-    InputError::new(format!("line {line}"), what, hint)
-}
-
 fn numbers(line: usize, text: &str) -> Result<Vec<usize>, InputError> {
     let one = |word: &str| {
-        word.parse().map_err(|_| at(line, format!("{} is no whole number", quoted(word)), "give nodes by number"))
+        word.parse().map_err(|_| at_line(line, format!("{} is no whole number", quoted(word)), "give nodes by number"))
     };
     text.split_whitespace().map(one).collect()
 }
 
+/// Parses a network. No key beside the file is used, since the format has all values.
+pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError> {
+    refuse_beside(beside, &[], "HPCC's topology says it itself")?;
+    network(text)
+}
+
 /// Parses a network.
 pub fn network(text: &str) -> Result<Network, InputError> {
-    if text.trim_start_matches('\u{feff}').trim_start().starts_with("?SNDlib") {
-        let hint = "a .txt is read as a topology of HPCC: convert the file to GraphML, or to node-link JSON as networkx writes it";
-        return Err(at(1, "SNDlib's native format is not read", hint));
-    }
     let mut lines = lines(text);
-    let (first, head) = lines.next().ok_or_else(|| at(1, "the file is empty", "give nodes, switches and links"))?;
+    let (first, head) =
+        lines.next().ok_or_else(|| at_line(1, "the file is empty", "give nodes, switches and links"))?;
     let (nodes, switches, links) = match numbers(first, head)?[..] {
         [nodes, switches, links] => (nodes, switches, links),
         [nodes, switches, _racks, links] => (nodes, switches, links),
         ref other => {
             let what = format!("the first line has {} numbers, not three or four", other.len());
             let hint = "give those of nodes, switches and links, or of nodes, switches, racks and links";
-            return Err(at(first, what, hint));
+            return Err(at_line(first, what, hint));
         }
     };
     if nodes > MOST_NODES {
-        return Err(at(first, format!("{nodes} nodes"), &format!("give at most {MOST_NODES}")));
+        return Err(at_line(first, format!("{nodes} nodes"), &format!("give at most {MOST_NODES}")));
     }
     let mut network = Network::new();
     let kinds = kinds(&mut lines, first, nodes, switches)?;
     let ids: Vec<_> = kinds.iter().enumerate().map(|(n, kind)| network.node(&n.to_string(), *kind)).collect();
     let (mut count, mut short) = (0, Vec::new());
     for (line, text) in lines.by_ref().take(links) {
-        link(&mut network, &ids, text).map_err(|e| at(line, e.what, &e.hint))?;
+        link(&mut network, &ids, text).map_err(|e| at_line(line, e.what, &e.hint))?;
         count += 1;
         if text.split_whitespace().count() == 4 {
             short.push(line);
@@ -68,7 +68,7 @@ pub fn network(text: &str) -> Result<Network, InputError> {
     }
     if count < links {
         let what = format!("the file has {count} links, {links} announced");
-        return Err(at(first, what, "let the two agree: the file may be cut"));
+        return Err(at_line(first, what, "let the two agree: the file may be cut"));
     }
     network.note_all(behind(lines.count(), "links"));
     if let Some(first) = short.first() {
@@ -93,19 +93,19 @@ fn kinds<'a>(
     while listed < switches {
         let Some((line, list)) = lines.next() else {
             let what = format!("{listed} switches are listed, {switches} announced");
-            return Err(at(last, what, "list the numbers of all switches"));
+            return Err(at_line(last, what, "list the numbers of all switches"));
         };
         last = line;
         for word in list.split_whitespace() {
-            let node = node(word, nodes).map_err(|e| at(line, e.what, &e.hint))?;
+            let node = node(word, nodes).map_err(|e| at_line(line, e.what, &e.hint))?;
             if std::mem::replace(&mut kinds[node], NodeKind::Switch) == NodeKind::Switch {
-                return Err(at(line, format!("node {node} is listed twice as a switch"), "list each switch once"));
+                return Err(at_line(line, format!("node {node} is listed twice as a switch"), "list each switch once"));
             }
             listed += 1;
         }
     }
     if listed > switches {
-        return Err(at(last, format!("{listed} switches are listed, {switches} announced"), "let the two agree"));
+        return Err(at_line(last, format!("{listed} switches are listed, {switches} announced"), "let the two agree"));
     }
     Ok(kinds)
 }

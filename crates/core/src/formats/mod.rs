@@ -1,21 +1,29 @@
-//! Network files: node-link JSON as networkx writes it, GraphML and GML.
+//! Network files. [`read`] has the formats by the file's name and beginning.
 //!
-//! In each, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes
+//! In node-link JSON, GraphML, GML and DOT, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes
 //! may have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`; a directed edge
 //! may have an `id`. An edge of capacity 0 is a link that has failed, and one that leads to its own node carries
 //! nothing: both are omitted. An unknown attribute is noted; one that resembles the name of a known attribute is an
 //! error.
 
+mod brite;
+mod dot;
+mod drawn;
 pub mod flows;
 pub mod gml;
 pub mod graphml;
 pub mod hpcc;
+mod mininet;
 pub mod node_link;
+mod repetita;
+mod rocketfuel;
+mod sndlib;
+mod teavar;
 mod zoo;
 
 use crate::document::{list, nearest, text, unknown_word};
 use crate::network::Guess;
-use crate::quantity::{capacity_from_json, ns_from_json, quoted, rate_bps_from_json};
+use crate::quantity::{capacity_from_json, ns_from_json, quoted, rate_bps, rate_bps_from_json};
 use crate::{IdVec, InputError, Link, Network, NodeId, NodeKind, Ns};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -32,6 +40,8 @@ pub struct Defaults {
     pub range: Option<End>,
     /// Rule for which nodes are hosts; overrides the file.
     pub hosts: Option<HostRule>,
+    /// Unit of capacities that the file has as plain numbers; if `None`, the format's own, or bit/s.
+    pub unit: Option<String>,
 }
 
 /// An end of a range.
@@ -55,10 +65,10 @@ pub enum HostRule {
 }
 
 /// Keys of a network given as a file.
-pub const FILE_KEYS: [&str; 5] = ["file", "capacity", "delay", "range", "hosts"];
+pub const FILE_KEYS: [&str; 6] = ["file", "capacity", "delay", "range", "hosts", "unit"];
 
 impl Defaults {
-    /// Reads the keys `capacity`, `delay`, `range` and `hosts`.
+    /// Reads the keys `capacity`, `delay`, `range`, `hosts` and `unit`.
     pub fn read(map: &Map<String, Value>) -> Result<Self, InputError> {
         let capacity = map.get("capacity").map(capacity_from_json).transpose();
         let delay = map.get("delay").map(ns_from_json).transpose();
@@ -67,6 +77,7 @@ impl Defaults {
             delay_ns: delay.map_err(|e| e.below("delay"))?,
             range: map.get("range").map(end_of_range).transpose().map_err(|e| e.below("range"))?,
             hosts: map.get("hosts").map(hosts_of).transpose().map_err(|e| e.below("hosts"))?,
+            unit: map.get("unit").map(unit_of_rates).transpose().map_err(|e| e.below("unit"))?,
         })
     }
 
@@ -78,7 +89,22 @@ impl Defaults {
             delay_ns: self.delay_ns.or(other.delay_ns),
             range: self.range.or(other.range),
             hosts: self.hosts.clone().or(other.hosts),
+            unit: self.unit.clone().or(other.unit),
         }
+    }
+
+    /// These values, with every node a host unless they say otherwise: in the networks of backbones, all nodes send.
+    fn of_backbone(&self) -> Self {
+        Defaults { hosts: Some(self.hosts.clone().unwrap_or(HostRule::All)), ..self.clone() }
+    }
+}
+
+/// A unit of rates, such as "Mbps".
+fn unit_of_rates(value: &Value) -> Result<String, InputError> {
+    let unit = text(value, "the unit")?;
+    match unit.starts_with(|c: char| c.is_ascii_alphabetic()) && rate_bps(&format!("1{unit}")).is_ok() {
+        true => Ok(unit.to_string()),
+        false => Err(InputError::new("", format!("{} is no unit of rates", quoted(unit)), "give one such as \"Mbps\"")),
     }
 }
 
@@ -121,6 +147,15 @@ pub fn refuse_kind(path: &str) -> Result<(), InputError> {
             ("CSV, a table", "name it as the flows of a case, flows = {file = ...}, or as a workload of kind \"trace\"")
         }
         Some("parquet") => ("Parquet, a table", "name it in a workload of kind \"trace\""),
+        Some("dot" | "gv" | "graph" | "brite" | "cch" | "intra" | "mn") => {
+            ("a network", "name it as the network: network = {file = ...}")
+        }
+        Some("demands") => ("a list of demands", "name it as the flows of a case: flows = {file = ...}"),
+        Some("gexf" | "net" | "graph6" | "edgelist" | "adjlist") => (
+            "a graph in a format that only networkx reads",
+            "convert it: graph = networkx.read_...(path), then \
+             json.dump(networkx.node_link_data(graph), open(\"network.json\", \"w\"))",
+        ),
         Some("yaml" | "yml") => ("YAML", "write it as TOML or JSON"),
         Some("xlsx" | "ods") => ("a spreadsheet", "save the table as CSV"),
         Some("gz" | "zip" | "xz" | "zst") => ("compressed", "unpack it first"),
@@ -128,6 +163,54 @@ pub fn refuse_kind(path: &str) -> Result<(), InputError> {
         _ => return Ok(()),
     };
     Err(InputError::new("", format!("{path} is {what}: it is not read here"), hint))
+}
+
+/// A reader of a network's text.
+type ReadNetwork = fn(&str, &Defaults) -> Result<Network, InputError>;
+
+/// Parses the network in `contents`, in the format that the name `path` or the beginning of the text tells; `None` if it
+/// is none of them, or JSON or TOML.
+pub fn read(contents: &str, path: &str, beside: &Defaults) -> Option<Result<Network, InputError>> {
+    let name = path.to_lowercase();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let body = contents.trim_start_matches('\u{feff}').trim_start();
+    let reader: ReadNetwork = match ending {
+        "gml" => gml::network_with,
+        "dot" | "gv" => dot::network,
+        "graph" => repetita::network,
+        "brite" => brite::network,
+        "cch" => rocketfuel::network_of_map,
+        "intra" if name.contains("latenc") => rocketfuel::network_of_latencies,
+        "intra" => rocketfuel::network_of_weights,
+        "mn" => mininet::network,
+        "txt" if sndlib::is_native(body) => sndlib::native_network,
+        "txt" if teavar::is_topology(body) => teavar::network,
+        "txt" => hpcc::network_with,
+        _ if sndlib::is_xml(body) => sndlib::xml_network,
+        _ if body.starts_with('<') => graphml::network_with,
+        "json" if mininet::is_topology(body) => mininet::network,
+        _ => return None,
+    };
+    Some(reader(contents, beside))
+}
+
+/// Error for a key such as `capacity` beside a network whose format states the value itself.
+pub fn refuse_beside(beside: &Defaults, keys: &[&str], why: &str) -> Result<(), InputError> {
+    let given = [
+        ("capacity", beside.capacity_bps.is_some()),
+        ("delay", beside.delay_ns.is_some()),
+        ("range", beside.range.is_some()),
+        ("hosts", beside.hosts.is_some()),
+        ("unit", beside.unit.is_some()),
+    ];
+    let faults = given.into_iter().filter(|(key, given)| *given && (keys.is_empty() || keys.contains(key)));
+    let fault = |(key, _)| InputError::new("", format!("\"{key}\" beside the file is not used: {why}"), "remove it");
+    InputError::all(faults.map(fault)).map_or(Ok(()), Err)
+}
+
+/// Error at a line of a file.
+fn at_line(line: usize, what: impl Into<String>, hint: &str) -> InputError {
+    InputError::new(format!("line {line}"), what, hint)
 }
 
 /// A graph, collected while a file is read.
@@ -231,7 +314,8 @@ impl Graph {
     ) -> Result<f64, InputError> {
         if let Some(own) = own {
             self.told.own += 1;
-            let bps = rate_bps_from_json(own).map_err(|e| e.below("capacity"))?;
+            let bps = rate_bps_from_json(&flows::in_unit(own.clone(), beside.unit.as_deref()))
+                .map_err(|e| e.below("capacity"))?;
             let agrees = zoo::speed(labels).is_none_or(|speed| bps == 0.0 || speed.agrees(bps));
             self.told.otherwise += usize::from(!agrees);
             return Ok(bps);

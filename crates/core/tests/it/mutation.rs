@@ -1,12 +1,13 @@
 //! Reading a document ends with a consistent network and flows, or with a readable error. Tested with thousands of
 //! damaged documents, and with structures that break parsers.
 
+use crate::foreign_formats::{BRITE, DOT, MAP, NATIVE, REPETITA, TEAVAR, TUTORIAL, XML};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use subak_core::document::Format;
 use subak_core::formats::{Defaults, gml, graphml};
 use subak_core::rng::Stream;
-use subak_core::{Case, InputError, Network};
+use subak_core::{Case, InputError, Network, case};
 
 const FILE: &str = r#"{"nodes": [{"id": 1}, {"id": "s", "kind": "switch"}, {"id": "b"}], "multigraph": true,
     "edges": [{"source": 1, "target": "s", "capacity": "1Gbps", "delay": 1e-6}, {"source": "s", "target": "b", "capacity": 5}]}"#;
@@ -299,6 +300,47 @@ fn damaged_network_files() {
     }
 }
 
+/// Formats of other tools: the file's name, a text, and the keys beside it.
+const FOREIGN: [(&str, &str, &str); 8] = [
+    ("a.graph", REPETITA, "{}"),
+    ("a.txt", NATIVE, r#"{"unit": "Mbps", "range": "low", "capacity": 1e9}"#),
+    ("a.xml", XML, r#"{"unit": "Mbps", "capacity": 1e9}"#),
+    ("a.dot", DOT, "{}"),
+    ("a.brite", BRITE, "{}"),
+    ("a.cch", MAP, r#"{"capacity": 1e9}"#),
+    ("a.json", TUTORIAL, r#"{"capacity": 1e9}"#),
+    ("a.txt", TEAVAR, r#"{"unit": "kbps"}"#),
+];
+
+/// Reads a network in a format of another tool.
+fn foreign(path: &str, text: &str, beside: &str) -> Result<Network, InputError> {
+    let mut value: Value = serde_json::from_str(beside).unwrap();
+    value["file"] = path.into();
+    case::network_from_value(&value, &mut |_| Ok(text.to_string())).map(|(network, _)| network)
+}
+
+#[test]
+fn damaged_files_of_other_tools() {
+    let mut rng = Stream::new(6, "foreign");
+    for (path, text, beside) in FOREIGN {
+        let mut tally = Tally::default();
+        foreign(path, text, beside).unwrap();
+        for _ in 0..4_000 {
+            match foreign(path, &damage(text, &mut rng), beside) {
+                Ok(network) => {
+                    assert_network(&network);
+                    tally.0 += 1;
+                }
+                Err(fault) => {
+                    assert_readable(&fault);
+                    tally.1 += 1;
+                }
+            }
+        }
+        tally.assert_both(100);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -370,7 +412,18 @@ fn nesting_and_nonsense() {
         }
         assert_readable(&graphml::network(text).unwrap_err());
         assert_readable(&gml::network_with(text, &Defaults::default()).unwrap_err());
+        for (path, _, beside) in FOREIGN {
+            assert_readable(&foreign(path, text, beside).unwrap_err());
+        }
     }
+    for text in ["graph { ".to_string() + &"{ ".repeat(DEEP), "<network>".to_string() + &"<a>".repeat(DEEP)] {
+        let path = if text.starts_with('<') { "a.xml" } else { "a.dot" };
+        let fault = foreign(path, &text, "{}").unwrap_err();
+        assert!(fault.what.contains("nested too deeply"), "{fault}");
+    }
+    let nodes = |letter| (0..5000).map(|i| format!("{letter}{i} ")).collect::<String>();
+    let wide = format!("graph {{ {{ {} }} -- {{ {} }} }}", nodes('a'), nodes('b'));
+    assert!(foreign("a.dot", &wide, "{}").unwrap_err().what.contains("too many edges"));
     for text in ["graph [".repeat(DEEP), format!("graph [ node [ id {} ] ]", "[ a ".repeat(DEEP))] {
         let fault = gml::network_with(&text, &Defaults::default()).unwrap_err();
         assert!(fault.what.contains("nested too deeply") || fault.what.contains("no key begins"), "{fault}");

@@ -1,6 +1,7 @@
 //! Jobs of transfers and tasks (computations) with dependencies, and a policy that sets the weights of a job's
 //! transfers.
 
+mod coflows;
 mod placing;
 mod reading;
 mod waiting;
@@ -21,7 +22,7 @@ pub(super) const ENTRY: WorkloadInfo = WorkloadInfo {
             [applications](applications.md)",
     keys: reading::KEYS,
     common: Common::None,
-    read: |section, _| Ok(Some(Arc::new(reading::jobs(section)))),
+    read: |section, files| Ok(Some(Arc::new(reading::jobs(section, files)))),
 };
 
 /// The workload `jobs`.
@@ -87,6 +88,8 @@ struct Task {
 #[derive(Debug, Clone, PartialEq)]
 enum TransferEnd {
     Host(String),
+    /// A host by its number in the network.
+    Nth(usize),
     Task(usize),
 }
 
@@ -242,6 +245,16 @@ impl Workload for Jobs {
     }
     /// An error for unknown hosts, and for jobs that start after the run.
     fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), InputError> {
+        let ports =
+            self.jobs.iter().flat_map(|job| &job.flows).flat_map(|flow| &flow.ends).filter_map(|end| match end {
+                TransferEnd::Nth(port) => Some(port + 1),
+                _ => None,
+            });
+        let (ports, hosts) = (ports.max().unwrap_or(0), topology.hosts().len());
+        if ports > hosts {
+            let what = format!("the coflows use {ports} ports, and the network has {hosts} hosts");
+            return Err(InputError::new("jobs", what, format!("give the network {ports} hosts or more")));
+        }
         for (k, job) in self.jobs.iter().enumerate() {
             let at = |e: InputError| e.below(&format!("jobs[{k}]"));
             if job.start_ns >= duration_ns {
@@ -254,8 +267,9 @@ impl Workload for Jobs {
             }
             for (f, flow) in job.flows.iter().enumerate() {
                 for (end, key) in flow.ends.iter().zip(["src", "dst"]) {
-                    let TransferEnd::Host(name) = end else { continue };
-                    host(topology, name).map_err(|e| at(e.below(&format!("flows[{f}].{key}"))))?;
+                    if let TransferEnd::Host(name) = end {
+                        host(topology, name).map_err(|e| at(e.below(&format!("flows[{f}].{key}"))))?;
+                    }
                 }
             }
         }

@@ -37,6 +37,7 @@ impl Described {
             let at = |e: InputError| e.below(&format!("flows[{f}]"));
             let end = |end: &TransferEnd| match end {
                 TransferEnd::Task(t) => Ok(hosts[*t]),
+                TransferEnd::Nth(port) => Ok(builder.hosts[*port]),
                 TransferEnd::Host(name) => host(builder.topology, name),
             };
             let (src, dst) = (end(&flow.ends[0]).map_err(at)?, end(&flow.ends[1]).map_err(at)?);

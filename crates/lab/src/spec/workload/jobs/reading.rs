@@ -1,6 +1,7 @@
 //! Reads the jobs of a spec.
 
-use super::{Described, Jobs, Own, Task, Transfer, TransferEnd, WeightSource};
+use super::{Described, Jobs, Own, Task, Transfer, TransferEnd, WeightSource, coflows};
+use crate::files::Beside;
 use crate::spec::backends::MOST_NS;
 use crate::spec::topology::unknown_name;
 use serde_json::{Value, json};
@@ -27,8 +28,12 @@ const EVERY: Key = Key::open(
 pub(super) const KEYS: &[Key] = &[
     Key::required(
         "jobs",
-        ValueType::Either(&[ValueType::Word(&["tpch"]), ValueType::List(&ValueType::Table(JOB))]),
-        "a list of jobs, or the name of a set: \"tpch\"",
+        ValueType::Either(&[
+            ValueType::Word(&["tpch"]),
+            ValueType::Table(coflows::KEYS),
+            ValueType::List(&ValueType::Table(JOB)),
+        ]),
+        "a list of jobs, the name of a set: \"tpch\", or a file of coflows: `{file = \"FB2010-1Hr-150-0.txt\", first = 40}`",
     ),
     POLICY,
     EVERY,
@@ -103,19 +108,19 @@ fn policy_schema() -> Value {
 }
 
 /// Values in the section that apply to all jobs.
-struct Common {
-    who: WeightSource,
-    every_ns: Option<Ns>,
+pub(super) struct Common {
+    pub who: WeightSource,
+    pub every_ns: Option<Ns>,
     compute: f64,
-    spacing_ns: Ns,
+    pub spacing_ns: Ns,
     /// Size of every transfer, bytes, which overrides the sizes in the jobs.
-    size_bytes: Option<u64>,
+    pub size_bytes: Option<u64>,
     /// Number of parts into which every task is split.
     width: usize,
 }
 
 /// Reads the jobs of a spec.
-pub(super) fn jobs(section: &mut Section) -> Jobs {
+pub(super) fn jobs(section: &mut Section, files: &Beside) -> Jobs {
     let common = Common {
         who: section.nested("policy", who).unwrap_or(WeightSource::Known(policies::Choice::default())),
         every_ns: section.given("every"),
@@ -126,6 +131,7 @@ pub(super) fn jobs(section: &mut Section) -> Jobs {
     };
     let read = |v: &Value| match v {
         Value::String(name) => builtin(name).and_then(|v| list(&v, &common)),
+        file @ Value::Object(_) => coflows::read(file, &common, files),
         list_of => list(list_of, &common),
     };
     let background = section.take("background");
@@ -317,7 +323,7 @@ fn spread(flows: &[Transfer], tasks: &[Task], width: usize) -> (Vec<Transfer>, V
     }
     let parts = |end: &TransferEnd| match end {
         TransferEnd::Task(t) => (0..width).map(|k| TransferEnd::Task(t * width + k)).collect(),
-        host @ TransferEnd::Host(_) => vec![host.clone()],
+        host @ (TransferEnd::Host(_) | TransferEnd::Nth(_)) => vec![host.clone()],
     };
     let (mut split, mut of_piece) = (Vec::new(), Vec::with_capacity(flows.len() + tasks.len()));
     for flow in flows {
