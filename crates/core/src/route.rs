@@ -5,6 +5,8 @@
 //! independent. With [`Hash::Pair`] the key is not covered: all flows of a pair take one path, but the subflows of a
 //! flow still spread.
 
+mod several;
+
 use crate::rng::mix;
 use crate::{IdVec, InputError, LinkId, Network, NodeId, Offsets};
 use std::cmp::Reverse;
@@ -40,6 +42,18 @@ pub enum Hash {
     Pair,
 }
 
+/// Which paths the subflows of a flow take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SubflowPaths {
+    /// Equally long shortest paths.
+    #[default]
+    Equal,
+    /// The k shortest paths without a loop (Yen).
+    Shortest,
+    /// Paths that share as few links as possible, chosen one after the other.
+    Disjoint,
+}
+
 /// Routing of flows without an explicit path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Routing {
@@ -52,6 +66,8 @@ pub struct Routing {
     pub metric: Metric,
     /// Fields that the ECMP hash covers.
     pub hash: Hash,
+    /// Which paths the subflows of a flow take.
+    pub paths: SubflowPaths,
 }
 
 /// Cost of a path: delay (0 with [`Metric::Hops`]), then number of links. Counting links makes every cost positive,
@@ -230,15 +246,24 @@ impl Router {
         Ok(Route { forward, back })
     }
 
-    /// Up to `k` distinct shortest paths; fewer if there are fewer. The first is [`Router::path`].
+    /// Up to `k` distinct paths as [`Routing::paths`] has it; fewer if there are fewer. Of equally long paths, the first is
+    /// [`Router::path`].
     pub fn k_paths(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Vec<LinkId>>, InputError> {
         let key = self.heard(key);
         self.prepare(src, dst)?;
         if self.routing.symmetric && src > dst {
-            let there = self.distinct(dst, src, key, k).ok_or_else(|| self.disconnected(src, dst))?;
+            let there = self.several(dst, src, key, k).ok_or_else(|| self.disconnected(src, dst))?;
             return Ok(there.iter().map(|path| self.reversed(path)).collect());
         }
-        self.distinct(src, dst, key, k).ok_or_else(|| self.disconnected(src, dst))
+        self.several(src, dst, key, k).ok_or_else(|| self.disconnected(src, dst))
+    }
+
+    fn several(&self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Option<Vec<Vec<LinkId>>> {
+        match self.routing.paths {
+            SubflowPaths::Equal => self.distinct(src, dst, key, k),
+            SubflowPaths::Shortest => self.shortest(src, dst, key, k),
+            SubflowPaths::Disjoint => self.disjoint(src, dst, key, k),
+        }
     }
 
     /// The paths of [`Router::k_paths`] with their reverse paths, one route for each subflow.
@@ -339,9 +364,13 @@ impl Router {
         }
     }
 
-    fn hashed(&self, src: NodeId, dst: NodeId, key: u64) -> Option<Vec<LinkId>> {
+    fn hash(&self, src: NodeId, dst: NodeId, key: u64) -> u64 {
         let ends = (u64::from(src.0) << 32) | u64::from(dst.0);
-        let hash = mix(mix(mix(self.routing.seed) ^ ends) ^ key);
+        mix(mix(mix(self.routing.seed) ^ ends) ^ key)
+    }
+
+    fn hashed(&self, src: NodeId, dst: NodeId, key: u64) -> Option<Vec<LinkId>> {
+        let hash = self.hash(src, dst, key);
         let (mut path, mut choices) = (Vec::with_capacity(8), Vec::with_capacity(32));
         let mut node = src;
         while node != dst {

@@ -11,6 +11,8 @@ pub enum Work {
         bytes: u64,
         /// Largest payload rate of the path, bit/s.
         line_bps: f64,
+        /// Numbers of the hosts that send and receive.
+        ends: [u32; 2],
     },
     /// A computation.
     Compute {
@@ -23,7 +25,7 @@ impl Work {
     /// Shortest time that the work takes, s.
     pub fn least_s(&self) -> f64 {
         match *self {
-            Work::Transfer { bytes, line_bps } => bytes as f64 * 8.0 / line_bps,
+            Work::Transfer { bytes, line_bps, .. } => bytes as f64 * 8.0 / line_bps,
             Work::Compute { ns } => ns as f64 * 1e-9,
         }
     }
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     fn piece(bytes: u64, after: &[usize]) -> Piece {
-        Piece { work: Work::Transfer { bytes, line_bps: 8.0 }, after: after.to_vec() }
+        Piece { work: Work::Transfer { bytes, line_bps: 8.0, ends: [0, 1] }, after: after.to_vec() }
     }
 
     #[test]

@@ -169,7 +169,7 @@ mod tests {
                 let policy = policies::read(&json!(name)).unwrap().make();
                 let constant = policy.sum() == Sum::Constant;
                 let pieces = sizes.iter().enumerate().map(|(i, &bytes)| Piece {
-                    work: Work::Transfer { bytes, line_bps: 1e9 },
+                    work: Work::Transfer { bytes, line_bps: 1e9, ends: [i as u32 % 2, 2] },
                     after: if i % 3 == 2 { vec![i - 1] } else { Vec::new() },
                 });
                 let mut keeper = Keeper::new(Job::new(pieces.collect()).unwrap(), policy, budget);

@@ -62,6 +62,8 @@ pub(super) struct FlowReader<'a> {
     policy: Policy,
     routing: Routing,
     faults: InputErrors,
+    /// Whether a flow has several subflows.
+    pools: bool,
     /// Created when the first flow gives source and destination in place of a path.
     router: Option<Router>,
     flows: Flows,
@@ -79,6 +81,7 @@ impl<'a> FlowReader<'a> {
             policy,
             routing,
             faults: InputErrors::default(),
+            pools: false,
             router: None,
             flows: Flows::new(),
             names: HashMap::new(),
@@ -102,6 +105,11 @@ impl<'a> FlowReader<'a> {
     /// Whether there are flows and each lists its links, so that none needs routing.
     pub fn routes_none(&self) -> bool {
         self.network.is_some() && self.router.is_none() && !self.flows.is_empty()
+    }
+
+    /// Whether no flow has several subflows by routing.
+    pub fn pools_none(&self) -> bool {
+        self.network.is_some() && !self.pools && !self.flows.is_empty()
     }
 
     /// Reads flow number `i`. Collects its errors, and fails only when there are too many of them.
@@ -297,6 +305,7 @@ impl<'a> FlowReader<'a> {
     ) -> Result<Vec<Vec<LinkId>>, InputError> {
         let (src, dst) = (end(network, map, "src")?, end(network, map, "dst")?);
         let subflows = read(map, "subflows", subflows)?.unwrap_or(1);
+        self.pools |= subflows > 1;
         let router = self.router.get_or_insert_with(|| Router::by(network, self.routing));
         let paths = match subflows {
             1 => router.path(src, dst, key_of(id)).map(|path| vec![path]),

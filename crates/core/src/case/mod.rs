@@ -17,7 +17,7 @@ use crate::flows::Extra;
 use crate::formats::flows as flow_files;
 use crate::keys::{self, Key, ValueType};
 use crate::quantity::{quoted, shown};
-use crate::route::{Metric, Routing};
+use crate::route::{Metric, Routing, SubflowPaths};
 use crate::{Flows, InputError, InputErrors, Network, Policy, Utility, Why};
 use flow::FlowReader;
 use serde_json::{Map, Value, json};
@@ -261,6 +261,9 @@ impl Head {
         if says_routing && flows.routes_none() {
             let hint = "remove routing, or give flows src and dst in place of paths";
             faults.push(InputError::new("routing", "no flow is routed: each lists its links", hint));
+        } else if routing.paths != SubflowPaths::Equal && flows.pools_none() {
+            let hint = "give flows subflows = 2 or more, or remove it";
+            faults.push(InputError::new("routing.paths", "it chooses paths of subflows, and each flow has one", hint));
         }
         let flows = faults.keep(flows.finish());
         let case = network.zip(flows).map(|(network, flows)| Case { network, flows, policy });

@@ -4,7 +4,7 @@ use crate::document::{Format, check_keys, json, list, parse, table, text};
 use crate::formats::{self, Defaults, FILE_KEYS, kinds, node_link, refuse_beside, refuse_kind};
 use crate::keys::{self, Key, ValueType};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted, rate_bps_from_json, shown};
-use crate::route::{Hash, Metric, Routing};
+use crate::route::{Hash, Metric, Routing, SubflowPaths};
 use crate::section::Section;
 use crate::{IdVec, InputError, InputErrors, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
@@ -14,10 +14,16 @@ use std::collections::HashMap;
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, InputError> + 'a;
 
 /// Keys of `routing` that cases and specs share.
-pub const ROUTING: [Key; 3] = [
+pub const ROUTING: [Key; 4] = [
     Key::new("seed", ValueType::Whole(0, u64::MAX), "0", "seed of the choice among equal paths"),
     Key::open("metric", ValueType::Word(&["hops", "delay"]), "the network's own", "length of a path"),
     Key::new("hash", ValueType::Word(&["flow", "pair"]), "flow", "hash key that selects among shortest paths"),
+    Key::new(
+        "paths",
+        ValueType::Word(&["equal", "shortest", "disjoint"]),
+        "equal",
+        "paths of a flow's subflows or sprayed packets: equally long ones, the k shortest, or ones that share few links",
+    ),
 ];
 
 /// Key `symmetric` of `routing`.
@@ -26,7 +32,7 @@ pub const fn symmetric(default: &'static str) -> Key {
 }
 
 /// Keys of a case's `routing`.
-pub(super) const OF_CASE: &[Key] = &[ROUTING[0], symmetric("false"), ROUTING[1], ROUTING[2]];
+pub(super) const OF_CASE: &[Key] = &[ROUTING[0], symmetric("false"), ROUTING[1], ROUTING[2], ROUTING[3]];
 
 /// The routing of a case. `metric` is the default metric.
 pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routing, InputError> {
@@ -49,6 +55,11 @@ pub fn routing(section: &mut Section, metric: Metric) -> Routing {
         hash: match section.take::<String>("hash").as_str() {
             "pair" => Hash::Pair,
             _ => Hash::Flow,
+        },
+        paths: match section.take::<String>("paths").as_str() {
+            "shortest" => SubflowPaths::Shortest,
+            "disjoint" => SubflowPaths::Disjoint,
+            _ => SubflowPaths::Equal,
         },
     }
 }

@@ -73,6 +73,11 @@ fn no_more(line: Option<(usize, Vec<&str>)>) -> Result<(), InputError> {
 pub(super) fn demands(text: &str, unit: Option<&str>) -> Result<Vec<Value>, InputError> {
     let mut lines = words(text, "");
     let flow = |(line, row): (usize, Vec<&str>)| match row[..] {
+        [label, src, dst, _] if src == dst => Err(at_line(
+            line,
+            format!("{} is a demand from a node to itself", quoted(label)),
+            "remove the line, and count one less",
+        )),
         [label, src, dst, rate] => {
             let rate = rate_in(line, rate, unit.unwrap_or(UNIT))?;
             Ok(json!({"id": label, "src": src, "dst": dst, "demand": rate}))

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use subak_core::rng::Stream;
-use subak_core::route::{Hash, Metric, Router, Routing, key_of};
+use subak_core::route::{Hash, Metric, Router, Routing, SubflowPaths, key_of};
 use subak_core::{IdVec, Link, LinkId, Network, NodeId, NodeKind, generate};
 
 fn build(value: Value) -> Network {
@@ -110,7 +110,7 @@ proptest! {
     fn paths_are_valid_and_shortest(seed: u64, nodes in 2usize..12, links in 0usize..30, by_delay: bool, symmetric: bool, key: u64) {
         let net = random(seed, nodes, links);
         let metric = if by_delay { Metric::Delay } else { Metric::Hops };
-        let mut router = Router::by(&net, Routing { seed, symmetric, metric, hash: Hash::Flow });
+        let mut router = Router::by(&net, Routing { seed, symmetric, metric, ..Routing::default() });
         let costs = costs(&net, metric, symmetric);
         let reverse_links = net.reverse_links();
         for src in NodeId::first(nodes) {
@@ -253,7 +253,7 @@ fn the_seed_and_the_key_matter() {
 fn b4_goes_by_delay() {
     let (net, metric) = generate::network(&json!({"kind": "wan", "topology": "b4-18"})).unwrap();
     assert_eq!(metric, Metric::Delay);
-    let mut router = Router::by(&net, Routing { seed: 1, symmetric: true, metric, hash: Hash::Flow });
+    let mut router = Router::by(&net, Routing { seed: 1, symmetric: true, metric, ..Routing::default() });
     let mut longest = 0;
     for src in 0..18 {
         for dst in (0..18).filter(|&dst| dst != src) {
@@ -331,4 +331,101 @@ fn tables_that_were_dropped_come_again() {
         assert_eq!(router.path(NodeId((dst + 2) % NODES), NodeId(dst), 0).unwrap().len(), 2);
     }
     assert_eq!(router.path(NodeId(0), NodeId(5), 0).unwrap(), first);
+}
+
+/// All paths without a loop, by a search in depth.
+fn all_paths(net: &Network, costs: &IdVec<LinkId, Option<Cost>>, src: NodeId, dst: NodeId) -> Vec<Vec<LinkId>> {
+    fn walk(
+        net: &Network,
+        costs: &IdVec<LinkId, Option<Cost>>,
+        dst: NodeId,
+        seen: &mut Vec<NodeId>,
+        path: &mut Vec<LinkId>,
+        found: &mut Vec<Vec<LinkId>>,
+    ) {
+        let here = seen[seen.len() - 1];
+        if here == dst {
+            found.push(path.clone());
+            return;
+        }
+        for (l, link) in net.links().iter_enumerated() {
+            let to = link.to.unwrap();
+            if link.from == Some(here) && costs[l].is_some() && !seen.contains(&to) {
+                seen.push(to);
+                path.push(l);
+                walk(net, costs, dst, seen, path, found);
+                path.pop();
+                seen.pop();
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(net, costs, dst, &mut vec![src], &mut Vec::new(), &mut found);
+    found
+}
+
+/// The least number of links that a path shares with `used`, and the least cost of such a path.
+fn least_shared(paths: &[Vec<LinkId>], costs: &IdVec<LinkId, Option<Cost>>, used: &HashSet<LinkId>) -> (usize, Cost) {
+    let length = |path: &Vec<LinkId>| (path.iter().filter(|&l| used.contains(l)).count(), cost_of(path, costs));
+    paths.iter().map(length).min().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// The costs of the k shortest paths are the k least of all paths without a loop, in order; a path that is to be
+    /// disjoint shares no more links with those before it than any path has to.
+    #[test]
+    fn several_paths_are_those_of_an_exhaustive_search(
+        seed: u64, nodes in 2usize..7, links in 0usize..14, by_delay: bool, symmetric: bool, key: u64, k in 1usize..9,
+    ) {
+        let net = random(seed, nodes, links);
+        let metric = if by_delay { Metric::Delay } else { Metric::Hops };
+        let costs = costs(&net, metric, symmetric);
+        let router = |paths| Router::by(&net, Routing { seed, symmetric, metric, paths, ..Routing::default() });
+        let (mut shortest, mut disjoint) = (router(SubflowPaths::Shortest), router(SubflowPaths::Disjoint));
+        for src in NodeId::first(nodes) {
+            for dst in NodeId::first(nodes).filter(|&dst| dst != src) {
+                let all = all_paths(&net, &costs, src, dst);
+                if all.is_empty() {
+                    prop_assert!(shortest.k_paths(src, dst, key, k).is_err() && disjoint.k_paths(src, dst, key, k).is_err());
+                    continue;
+                }
+                let mut expected: Vec<Cost> = all.iter().map(|path| cost_of(path, &costs)).collect();
+                expected.sort_unstable();
+                expected.truncate(k);
+                let found = shortest.k_paths(src, dst, key, k).unwrap();
+                prop_assert_eq!(found.iter().map(|path| cost_of(path, &costs)).collect::<Vec<_>>(), expected);
+                prop_assert_eq!(found.iter().collect::<HashSet<_>>().len(), found.len());
+                found.iter().for_each(|path| assert_leads(&net, path, src, dst));
+                let found = disjoint.k_paths(src, dst, key, k).unwrap();
+                let mut used = HashSet::new();
+                for path in &found {
+                    assert_leads(&net, path, src, dst);
+                    let least = least_shared(&all, &costs, &used);
+                    let shared = path.iter().filter(|&l| used.contains(l)).count();
+                    prop_assert_eq!((shared, cost_of(path, &costs)), least);
+                    used.extend(path.iter().copied());
+                }
+                prop_assert_eq!(found.iter().collect::<HashSet<_>>().len(), found.len());
+            }
+        }
+    }
+}
+
+/// Flows of one pair spread over equally long paths, by their keys.
+#[test]
+fn several_paths_spread_over_equal_ones() {
+    let net = build(json!({"kind": "leaf-spine", "leaves": 2, "spines": 8, "hosts_per_leaf": 2}));
+    let ends = [0, 3].map(|h| net.find_node(&format!("h{h}")).unwrap());
+    for paths in [SubflowPaths::Shortest, SubflowPaths::Disjoint] {
+        let mut router = Router::by(&net, Routing { paths, ..Routing::default() });
+        let mut used = HashMap::new();
+        for key in 0..200 {
+            for path in router.k_paths(ends[0], ends[1], key, 2).unwrap() {
+                *used.entry(path[1]).or_insert(0) += 1;
+            }
+        }
+        assert!(used.len() == 8 && used.values().all(|&n| n > 25), "{used:?}");
+    }
 }

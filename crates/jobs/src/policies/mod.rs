@@ -60,6 +60,7 @@ policies! {
     altruistic::Altruistic,
     shortest_first::ShortestFirst,
     longest_distance::LongestDistance,
+    smallest_bottleneck::SmallestBottleneck,
 }
 
 impl Choice {
@@ -128,7 +129,7 @@ mod tests {
 
     /// Weights of two transfers of 1 MB and 2 MB, of which 0 and 1.5 MB have arrived at a rate of 1 Gb/s.
     fn weights(policy: &Choice, look: bool) -> Vec<f64> {
-        let piece = |bytes| Piece { work: Work::Transfer { bytes, line_bps: 1e10 }, after: Vec::new() };
+        let piece = |bytes| Piece { work: Work::Transfer { bytes, line_bps: 1e10, ends: [0, 1] }, after: Vec::new() };
         let job = Job::new(vec![piece(1_000_000), piece(2_000_000)]).unwrap();
         let one = |received_bytes| TransferProgress {
             state: TransferState::Running,

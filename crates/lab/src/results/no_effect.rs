@@ -133,6 +133,9 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     if is_given("routing.kind") && scenario.topology.spread().is_some() && takes_one_path(spec, scenario) {
         note("routing.kind", "no flow has several shortest paths");
     }
+    if is_given("routing.paths") && !is_given("routing.kind") && takes_one_route(spec, scenario) {
+        note("routing.paths", "it chooses the paths of subflows or sprayed packets, and each flow takes one");
+    }
     for place in unused_faults(spec, scenario) {
         note(&format!("fault[{place}]"), "no flow crosses its links");
     }
@@ -162,6 +165,11 @@ fn plans<'a>(spec: &'a ValidSpec, scenario: &'a Scenario) -> Option<impl Iterato
 fn takes_one_path(spec: &ValidSpec, scenario: &Scenario) -> bool {
     let is_sprayed = |plan: Plan| plan.flows.iter().any(|flow| flow.plan.spread.is_some());
     plans(spec, scenario).is_some_and(|mut plans| !plans.any(is_sprayed))
+}
+
+/// Whether each flow of each seed has one route.
+fn takes_one_route(spec: &ValidSpec, scenario: &Scenario) -> bool {
+    plans(spec, scenario).is_some_and(|mut plans| !plans.any(|plan| plan.flows.iter().any(|f| f.plan.routes.len() > 1)))
 }
 
 /// Places of the faults whose links no flow of any seed crosses. With reroutes flows may come to cross any link.

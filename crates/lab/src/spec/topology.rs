@@ -72,6 +72,7 @@ pub(super) const ROUTING: &[Key] = &[
     case::symmetric("true"),
     case::ROUTING[1],
     case::ROUTING[2],
+    case::ROUTING[3],
     Key::new("kind", ValueType::Word(ROUTING_KINDS), "ecmp", "one path a flow, or its packets or flowlets spread"),
     Key::new("gap", ValueType::Time, "100us", "pause after which a flow may take another path (`flowlet`)"),
     Key::new("max_paths", ValueType::Whole(1, 64), "16", "maximum number of paths of a flow (`spray`, `flowlet`)"),

@@ -50,7 +50,8 @@ impl Described {
                 let line = routes[0].forward.iter().map(|&l| links[l].capacity_bps).fold(f64::MAX, f64::min);
                 flows[f] = Some(planned.push(self.planned(flow, src, dst, routes, spread)));
                 let payload = f64::from(builder.packet.mss_bytes()) / f64::from(builder.packet.mtu_bytes);
-                Work::Transfer { bytes: flow.size_bytes, line_bps: line * payload }
+                let ends = [src, dst].map(|host| host.index() as u32);
+                Work::Transfer { bytes: flow.size_bytes, line_bps: line * payload, ends }
             };
             pieces.push(Piece { work, after: after[f].clone() });
         }
