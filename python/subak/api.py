@@ -65,8 +65,9 @@ class Network(_subak.Network):
         delay: str | float | None = None,
         range: str | None = None,
         hosts: str | Sequence[str] | None = None,
+        unit: str | None = None,
     ) -> Network:
-        """Reads a network file: node-link JSON as networkx writes it, GraphML, GML, or a topology of HPCC.
+        """Reads a network file in one of the formats of the `page on networks <networks.html>`__.
 
         Speed attributes of the Topology Zoo are understood. A warning (``InputWarning``) gives the number of edges with
         a default.
@@ -76,9 +77,10 @@ class Network(_subak.Network):
         :param delay: Delay of edges without one, seconds or text such as ``"1us"``.
         :param range: End of a range of speeds to use, ``low`` or ``high``; by default a range is an error.
         :param hosts: Which nodes are hosts: ``all``, ``leaves`` (those with one neighbour), or their names.
+        :param unit: Unit of the file's capacities, such as ``"Mbps"``; required for SNDlib and TEAVAR.
         """
         inputs.read(path)  # An error of the file itself names the file.
-        beside = {"capacity": capacity, "delay": delay, "range": range, "hosts": hosts}
+        beside = {"capacity": capacity, "delay": delay, "range": range, "hosts": hosts, "unit": unit}
         given = {"file": Path(path).name, **_given(beside)}
         return _read(cls(inputs.to_json(given), str(Path(path).parent)))
 

@@ -113,7 +113,7 @@ def _network(more: Schema | None = None) -> Schema:
         "node-link data as networkx writes it",
     )
     made = _of_kinds(json.loads(_subak.generators()))["oneOf"]
-    file = _table({"file": TEXT, **beside}, ["file"], "a file, and what it does not say")
+    file = _table({"file": TEXT, **beside, "unit": TEXT}, ["file"], "a file, and what it does not say")
     link = _of_case()["link"]["schema"]
     forms = [_table({"links": _list(link)}, ["links"]), file, graph, *made]
     return _either(_list(link), *({**form, "properties": form["properties"] | (more or {})} for form in forms))
@@ -125,7 +125,8 @@ def _policy() -> Schema:
 
 def _case() -> Schema:
     told = _of_case()
-    file = _table({"file": TEXT, "unit": TEXT}, ["file"], "a table or a matrix")
+    keys = {"file": TEXT, "unit": TEXT, "subflows": {"type": "integer", "minimum": 1}}
+    file = _table(keys, ["file"], "a table, a matrix or demands")
     flows = _either(_list(told["flow"]["schema"]), file)
     made: Schema = told["case"]["schema"]
     made["properties"] |= {"network": _network(), "flows": flows, "policy": _policy()}

@@ -8,7 +8,8 @@
 //! - JSON: a list of flows, in the format of a case's `flows`.
 //! - Parquet or Arrow IPC: a table of flows. The calling program decodes the file into columns.
 //!
-//! A demand without a unit is in bit/s, or in the `unit` that the case states beside the file's name.
+//! A demand without a unit is in bit/s, or in the `unit` that the case states beside the file's name. `subflows` beside it
+//! is that of each flow without its own.
 
 use super::{repetita, sndlib};
 use crate::InputError;
@@ -73,7 +74,12 @@ pub fn resolved<'a>(
     let (Value::Object(map), Some(given @ Value::Object(_))) = (case, case.get("flows")) else {
         return Ok(Cow::Borrowed(case));
     };
-    let flows = read(given, read_file).map_err(|e| e.below("flows"))?;
+    let mut flows = read(given, read_file).map_err(|e| e.below("flows"))?;
+    for flow in flows.iter_mut().filter_map(Value::as_object_mut) {
+        if let Some(subflows) = given.get("subflows") {
+            flow.entry("subflows").or_insert_with(|| subflows.clone());
+        }
+    }
     let mut map = map.clone();
     map.insert("flows".to_string(), Value::Array(flows));
     Ok(Cow::Owned(Value::Object(map)))
@@ -100,7 +106,7 @@ fn read(
     read_file: &mut dyn FnMut(&str) -> Result<String, InputError>,
 ) -> Result<Vec<Value>, InputError> {
     let map = table(given, "the flows", "{\"file\": PATH}")?;
-    check_keys(map, &["file", "unit"])?;
+    check_keys(map, &["file", "unit", "subflows"])?;
     let (path, unit) = named(map)?;
     let name = path.to_lowercase();
     if name.ends_with(".csv") {
@@ -167,6 +173,10 @@ pub fn of_columns(case: &Value) -> Result<Option<(&str, Option<&str>)>, InputErr
     let name = path.to_lowercase();
     if ![".parquet", ".arrow", ".feather"].iter().any(|end| name.ends_with(end)) {
         return Ok(None);
+    }
+    if map.contains_key("subflows") {
+        let what = "a file of columns has its own number of subflows";
+        return Err(InputError::new("flows.subflows", what, "give the file a column \"subflows\""));
     }
     check_keys(map, &["file", "unit"]).map_err(|e| e.below("flows"))?;
     Ok(Some((path, unit)))

@@ -116,6 +116,11 @@ fn demands_of_sndlib_and_repetita() {
     };
     let found = case(beside, json!({"file": "pdh.txt", "unit": "Mbps"}), &mut read).unwrap();
     assert_eq!(flows(&found), ["D1 60"]);
+    let pooled = json!({"file": "pdh.txt", "unit": "Mbps", "subflows": 2});
+    let beside = json!({"file": "pdh.txt", "unit": "Mbps", "range": "high", "capacity": "1Gbps"});
+    let whole = json!({"network": beside, "flows": pooled, "routing": {"paths": "shortest"}});
+    let found = Case::from_value(&whole, &mut read).unwrap();
+    assert_eq!((found.flows.len(), found.flows.path_count()), (1, 2));
     let found = case(json!({"file": "two.xml"}), json!({"file": "two.xml"}), &mut read).unwrap();
     assert_eq!(flows(&found), ["D1 5.5"]);
     let found = case(json!({"file": "a.graph"}), json!({"file": "a.demands"}), &mut read).unwrap();

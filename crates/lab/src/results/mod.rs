@@ -7,6 +7,7 @@ pub(crate) mod facts;
 mod first_seed;
 pub(crate) mod footer;
 mod no_effect;
+mod overloaded;
 pub(crate) mod packets;
 mod pcapng;
 pub(crate) mod read;

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::results::facts::TrialFacts;
 use crate::results::first_seed::{self, FirstSeed};
 use crate::results::no_effect;
+use crate::results::overloaded;
 use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
 use crate::results::warning::Warning;
@@ -36,7 +37,8 @@ pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Err
     for group in groups(dir)?.1 {
         let Some(&(trial, _)) = group.runs.first() else { continue };
         let (scenario, choice) = spec.scenario(trial as usize);
-        of_group(scenario, choice, &group, &mut all);
+        let seed = spec.trial(trial as usize).seed;
+        of_group(scenario, choice, seed, &group, &mut all);
     }
     Ok(all)
 }
@@ -310,7 +312,7 @@ fn unseen_faults(scenario: &Scenario) -> Option<(&'static str, String)> {
     (over > 0).then_some(("fault-in-warmup", text))
 }
 
-fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut Vec<Warning>) {
+fn of_group(scenario: &Scenario, choice: &SchemeChoice, seed: u64, group: &Group, all: &mut Vec<Warning>) {
     let Group { row, runs, .. } = group;
     let mut warn = |kind: &'static str, trials: Vec<u64>, text: String| {
         all.push(Warning { kind, scheme: Some(row.scheme.clone()), axes: row.axes.clone(), trials, text });
@@ -391,7 +393,7 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, group: &Group, all: &mut
     for (trial, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
         warn("deadlock", vec![*trial], deadlock(&run.stuck));
     }
-    load(scenario, runs, |kind, text| warn(kind, every(), text));
+    load(scenario, seed, runs, |kind, text| warn(kind, every(), text));
     // A list of individual flows is not a sample, so that few flows are no reason for a warning.
     if scenario.workload.draws_sizes()
         && let Some(text) = few_flows(row)
@@ -461,8 +463,9 @@ fn deadlock(stuck: &[(String, u64)]) -> String {
     )
 }
 
-/// Warns if arrived flows have less than the offered load, or if the links into the hosts carry less than arrived.
-fn load(scenario: &Scenario, runs: &[(u64, TrialFacts)], mut warn: impl FnMut(&'static str, String)) {
+/// Warns if arrived flows have less than the offered load, or if the links into the hosts carry less than arrived. `seed`
+/// is that of one of the runs.
+fn load(scenario: &Scenario, seed: u64, runs: &[(u64, TrialFacts)], mut warn: impl FnMut(&'static str, String)) {
     let Some(asked) = scenario.whole_load() else { return };
     let (capacity_bits, last_bits) = scenario.load_bits();
     if capacity_bits <= 0.0 {
@@ -483,6 +486,13 @@ fn load(scenario: &Scenario, runs: &[(u64, TrialFacts)], mut warn: impl FnMut(&'
     }
     let carried = mean(&|run| run.whole.get("utilization").copied().unwrap_or_default() * last_bits / capacity_bits);
     if carried < REACHED * arrived.min(asked) {
+        if let Some(cause) = overloaded::of(scenario, seed) {
+            let text = format!(
+                "links into the hosts carried a load of {carried:.2} while flows for {arrived:.2} arrived: {cause}"
+            );
+            warn("overloaded", text);
+            return;
+        }
         let text = format!(
             "links into the hosts carried a load of {carried:.2} while flows for {arrived:.2} arrived: the run is still \
              ramping up, or the scheme cannot carry it; lengthen run.warmup and run.duration to see which"

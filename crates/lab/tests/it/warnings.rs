@@ -113,6 +113,21 @@ fn a_short_run_of_large_flows_is_still_ramping_and_has_few_of_them() {
 }
 
 #[test]
+fn an_overloaded_cut_is_named() {
+    let text = r#"
+        network = {kind = "leaf-spine", leaves = 4, spines = 1, hosts_per_leaf = 4, oversubscription = 4}
+        workload = {kind = "poisson", sizes = "fixed", size = "20KB", load = 0.6}
+        scheme = [{name = "ideal"}]
+        run = {duration = "10ms", drain = "0s"}
+    "#;
+    let (_dir, outcome) = go("cut", text);
+    let said = outcome.warnings.iter().find(|w| w.kind == "overloaded").unwrap_or_else(|| panic!("{outcome:?}"));
+    assert!(said.text.contains("links between switches are offered more than they carry"), "{}", said.text);
+    let (_dir, outcome) = go("no-cut", &text.replace("0.6", "0.15"));
+    assert!(!kinds(&outcome).contains(&"overloaded"), "{outcome:?}");
+}
+
+#[test]
 fn capacities_without_units_are_noticed() {
     let scratch = Scratch::new("units");
     std::fs::create_dir_all(&scratch.0).unwrap();

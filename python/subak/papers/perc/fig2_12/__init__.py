@@ -20,11 +20,11 @@ def measure(raw: RawResults) -> dict[str, Value]:
         (s, c): [1e6 * t for t in settle.times(held, s, c, after_ns=CHANGE_NS)] for s in ("fair", "rcp") for c in (0, 1)
     }
     found: dict[str, Value] = {
-        "fair": stats.estimate(us["fair", 0], "mean", "starts"),
-        "rcp": stats.estimate(us["rcp", 0], "mean", "starts"),
-        "rcp_20": stats.estimate(us["rcp", 1], "mean", "starts"),
+        "fair": stats.estimate(us["fair", 0], "mean", "random starts"),
+        "rcp": stats.estimate(us["rcp", 0], "mean", "random starts"),
+        "rcp_20": stats.estimate(us["rcp", 1], "mean", "random starts"),
     }
-    return found | {"ratio": stats.ratio(us["rcp", 0], us["fair", 0], "mean", "starts", paired=True)}
+    return found | {"ratio": stats.ratio(us["rcp", 0], us["fair", 0], "mean", "random starts", paired=True)}
 
 
 def draw(raw: RawResults) -> Figure:

@@ -31,6 +31,10 @@ pub(super) fn read(value: &Value, common: &Common, files: &Beside) -> Result<Vec
     let mut section = Section::of(value, KEYS)?;
     let (file, first, scale): (String, _, _) = (section.take("file"), section.given("first"), section.take("scale"));
     section.end(Ok(()))?;
+    if file.to_lowercase().ends_with(".et") {
+        let hint = "list the jobs in the spec: a task for each node that computes, a flow for each that communicates, and after";
+        return Err(InputError::new("file", "Chakra's execution traces are not read", hint));
+    }
     let jobs = coflows(&files.text(&file)?, first, scale, common);
     jobs.map_err(|e| e.in_file(files.shown(&file)))
 }

@@ -30,8 +30,8 @@ pub(super) const KEYS: &[Key] = &[
         "jobs",
         ValueType::Either(&[
             ValueType::Word(&["tpch"]),
-            ValueType::Table(coflows::KEYS),
             ValueType::List(&ValueType::Table(JOB)),
+            ValueType::Table(coflows::KEYS),
         ]),
         "a list of jobs, the name of a set: \"tpch\", or a file of coflows: `{file = \"FB2010-1Hr-150-0.txt\", first = 40}`",
     ),
