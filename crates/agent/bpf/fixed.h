@@ -244,6 +244,16 @@ struct counts {
 
 #define MOST_NS ((s64)0x7fffffffLL << 32)
 
+/* Advances the state's time to `now_ns` and returns the time passed. A processor reads its clock before it takes the lock, so that
+ * another may have stored a later time: no time has passed then. */
+static __always_inline u64 advance(struct counts *c, u64 now_ns)
+{
+	u64 passed_ns = now_ns > c->at_ns ? now_ns - c->at_ns : 0;
+
+	c->at_ns += passed_ns;
+	return passed_ns;
+}
+
 static __always_inline s64 filtered(struct counts *c, u64 passed_ns, u32 bytes, u64 queued_bytes)
 {
 	u32 gain = c->decay ? lost((s64)((least(passed_ns, c->longest_ns) * c->decay) >> 16)) : 1U << 31;

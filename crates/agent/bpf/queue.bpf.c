@@ -183,11 +183,10 @@ int enter(struct __sk_buff *skb)
 	if (port->counts.is_virtual && data) {
 		struct counts *c = &port->counts;
 
-		drain(c, now_ns - c->at_ns, queued);
-		c->at_ns = now_ns;
-		if (c->anew_ns && (!c->data_ns || now_ns - c->data_ns > c->anew_ns))
+		drain(c, advance(c, now_ns), queued);
+		if (c->anew_ns && (!c->data_ns || c->at_ns - c->data_ns > c->anew_ns))
 			c->held_ns = c->start_ns;
-		c->data_ns = now_ns;
+		c->data_ns = c->at_ns;
 		fill(c, skb->len);
 	}
 	skb->mark = (u32)port->entered_bytes;
@@ -208,8 +207,7 @@ int leave(struct __sk_buff *skb)
 	bpf_spin_lock(&port->lock);
 	queued = (u32)((u32)port->entered_bytes - skb->mark);
 	port->left_bytes = port->entered_bytes - queued;
-	passed_ns = now_ns - port->counts.at_ns;
-	port->counts.at_ns = now_ns;
+	passed_ns = advance(&port->counts, now_ns);
 	if (port->counts.is_virtual) {
 		drain(&port->counts, passed_ns, queued);
 		told_ns = virtual_ns(&port->counts, queued);

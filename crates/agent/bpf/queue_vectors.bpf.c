@@ -6,7 +6,7 @@
 #define BATCH 256
 
 struct passing {
-	u64 passed_ns;
+	u64 now_ns;
 	u64 queued_bytes;
 	u32 bytes;
 	/* Output: delay, ns. */
@@ -30,17 +30,18 @@ static long pass_one(u32 number, void *unused)
 	u32 zero = 0;
 	struct passings *held = bpf_map_lookup_elem(&passings, &zero);
 	struct passing *passing;
+	u64 passed_ns;
 
 	if (!held || number >= BATCH)
 		return 1;
 	passing = &held->each[number];
+	passed_ns = advance(&held->counts, passing->now_ns);
 	if (held->counts.is_virtual) {
-		drain(&held->counts, passing->passed_ns, passing->queued_bytes);
+		drain(&held->counts, passed_ns, passing->queued_bytes);
 		fill(&held->counts, passing->bytes);
 		passing->told_ns = virtual_ns(&held->counts, passing->queued_bytes);
 	} else {
-		passing->told_ns =
-			rounded_ns(filtered(&held->counts, passing->passed_ns, passing->bytes, passing->queued_bytes));
+		passing->told_ns = rounded_ns(filtered(&held->counts, passed_ns, passing->bytes, passing->queued_bytes));
 	}
 	return 0;
 }
