@@ -53,15 +53,17 @@ fn main() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// FlowBlocks on threads and across processes, and a million flows.
+/// Loops and FlowBlocks on threads, FlowBlocks across processes, and a million flows.
 fn blocks(sizes: &[(usize, usize)]) {
-    println!("\nin FlowBlocks, us an iteration on one thread and on two");
+    println!("\nus an iteration on one thread and on two: flows and links in parts of loops, and in FlowBlocks");
     println!(
         "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}",
         "nodes", "flows", "", "blocks", "1", "1, F-NORM", "2", "2, F-NORM", "1 over 2"
     );
     for &(nodes, flows) in sizes.iter().filter(|(_, flows)| *flows <= 100_000) {
         let paths = TwoTiers { nodes }.paths(flows, 1);
+        team::<f32>("f32", nodes, &paths);
+        team::<f64>("f64", nodes, &paths);
         threads::<f32>("f32", nodes, &paths, 2);
         threads::<f64>("f64", nodes, &paths, 2);
         if nodes == 4608 {
@@ -135,11 +137,29 @@ fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>], groups: usi
         let plain = best_us(|| ned.run(STEPS)) / STEPS as f64;
         [plain, best_us(|| ned.run_normalized(STEPS)) / STEPS as f64]
     };
+    one_and_two(nodes, paths.len(), name, &(groups * groups).to_string(), on);
+}
+
+/// The same flows in one table, whose loops are divided among threads, with and without F-NORM.
+fn team<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>]) {
+    let (mut ned, mut rates) = (iteration::<T>(TwoTiers { nodes }.links(), paths, false).0, Vec::new());
+    let on = |threads: usize| {
+        ned.set_threads(threads);
+        let plain = best_us(|| ned.step());
+        let with_norm = best_us(|| {
+            ned.step();
+            ned.normalize(Normalizer::Flow, &mut rates);
+        });
+        [plain, with_norm]
+    };
+    one_and_two(nodes, paths.len(), name, "none", on);
+}
+
+/// Prints a row with the microseconds of an iteration on one thread and on two: without F-NORM, and with it.
+fn one_and_two(nodes: usize, flows: usize, name: &str, blocks: &str, mut on: impl FnMut(usize) -> [f64; 2]) {
     let ([one, one_norm], [two, two_norm]) = (on(1), on(2));
     println!(
-        "{nodes:>6} {:>8} {name:>5} {:>10} {one:>10.2} {one_norm:>10.2} {two:>10.2} {two_norm:>10.2} {:>9.2}",
-        paths.len(),
-        groups * groups,
+        "{nodes:>6} {flows:>8} {name:>5} {blocks:>10} {one:>10.2} {one_norm:>10.2} {two:>10.2} {two_norm:>10.2} {:>9.2}",
         one / two
     );
 }

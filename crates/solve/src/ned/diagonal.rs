@@ -60,8 +60,10 @@ impl<T: Real> PriceUpdate<T> for Ned {
     fn update(&mut self, seen: &LawInput<'_, T>, price: &mut [T]) {
         let gamma = T::of(self.gamma.unwrap_or_else(|| safe_gamma(seen.cluster.longest_path())));
         let least = T::of(self.least);
-        for ((price, &capacity), &sums) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {
-            *price = step(gamma, capacity, sums, *price, least);
-        }
+        seen.each(price, |price, capacity, sums| {
+            for ((price, &capacity), &sums) in price.iter_mut().zip(capacity).zip(sums) {
+                *price = step(gamma, capacity, sums, *price, least);
+            }
+        });
     }
 }

@@ -4,7 +4,10 @@ use super::cluster::{Cluster, FlowKey};
 use super::kernels::{self, Sums};
 use super::normalize::{self, Normalizer};
 use super::real::Real;
+use super::slices::Slices;
+use super::team::Team;
 use super::{Answers, LANES, LawInput, PriceUpdate};
+use std::ops::Range;
 use subak_core::{IdVec, InputError, LinkId};
 
 /// The computation of inverse prices.
@@ -23,6 +26,7 @@ pub struct NedIteration<T, L> {
     cluster: Cluster<T>,
     law: L,
     division: Reciprocal,
+    team: Team,
     /// Price of each link, followed by those of [`Cluster::padding`] and [`Cluster::dead`].
     price: Vec<T>,
     response: FlowRates<T>,
@@ -39,7 +43,12 @@ pub(super) struct FlowRates<T> {
     inverse: Vec<[T; LANES]>,
     /// Rate x and -dx/dq of each flow (q: path price); empty if both follow from 1/q alone.
     pairs: Vec<[[T; 2]; LANES]>,
+    /// Sums of each slice's links, if several threads compute them.
+    sliced: Vec<[Sums<T>; LANES]>,
 }
+
+/// Blocks of flows and rows of slices for each thread, below which one thread is as fast.
+const LEAST: usize = 64;
 
 impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
     /// Starts with all prices 1, in the cluster's scale, as in the paper.
@@ -48,8 +57,9 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         price[cluster.padding().index()] = T::ZERO;
         price[cluster.dead().index()] = T::INFINITY;
         let sums = vec![[T::ZERO; 2]; cluster.links()];
-        let (division, response) = (Reciprocal::Exact, FlowRates::default());
-        let mut iteration = NedIteration { cluster, law, division, price, response, sums, steps: 0, restored: None };
+        let (division, team, response) = (Reciprocal::Exact, Team::new(1), FlowRates::default());
+        let (steps, restored) = (0, None);
+        let mut iteration = NedIteration { cluster, law, division, team, price, response, sums, steps, restored };
         iteration.restore();
         iteration
     }
@@ -60,12 +70,31 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
         self
     }
 
+    /// Sets the number of threads that run a step and F-NORM; results are the same bits for any number. The other threads
+    /// wait between steps: they spin for some microseconds, and then sleep.
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.set_threads(threads);
+        self
+    }
+
+    /// Sets the number of threads: see [`NedIteration::with_threads`].
+    pub fn set_threads(&mut self, threads: usize) {
+        if self.team.threads() != threads.max(1) {
+            self.team = Team::new(threads);
+        }
+    }
+
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.team.threads()
+    }
+
     /// Runs one iteration: computes rates from prices, then prices from rates.
     pub fn step(&mut self) {
         self.respond();
-        let NedIteration { cluster, law, price, response, sums, .. } = self;
-        let answers = Around { cluster, response };
-        let seen = LawInput { cluster, capacity: &cluster.capacity, sums, answers: &answers };
+        let NedIteration { cluster, law, team, price, response, sums, .. } = self;
+        let answers = Around { cluster, response, team };
+        let seen = LawInput { cluster, capacity: &cluster.capacity, sums, team, answers: &answers };
         law.update(&seen, &mut price[..cluster.links()]);
         self.steps += 1;
     }
@@ -73,8 +102,8 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
     /// Computes rates from the present prices; the first half of [`NedIteration::step`].
     pub fn respond(&mut self) {
         self.restore();
-        let NedIteration { cluster, division, price, response, sums, .. } = self;
-        kernels::widest(response.step(cluster, *division, price, sums));
+        let NedIteration { cluster, division, team, price, response, sums, .. } = self;
+        response.respond(cluster, *division, price, sums, team);
     }
 
     /// Sets the prices of newly failed links to infinity, and those of recovered links to 1.
@@ -141,17 +170,17 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
 
     /// Normalized rates of the last step, by slot, in the cluster's scale. No flow or link may have changed since.
     pub fn normalize(&self, normalizer: Normalizer, out: &mut Vec<T>) {
-        let (cluster, response, sums) = (&self.cluster, &self.response, &self.sums);
+        let NedIteration { cluster, team, response, sums, .. } = self;
         match normalizer {
             Normalizer::None => response.copy(cluster, out, T::ONE),
             Normalizer::Uniform => {
-                let ratios = normalize::ratios(cluster, sums);
+                let ratios = normalize::ratios(cluster, sums, team);
                 let worst = ratios[..cluster.links()].iter().fold(T::ZERO, |a, &b| b.or_more(a));
                 response.copy(cluster, out, T::ONE / worst.or_more(T::TINY));
             }
             Normalizer::Flow => {
-                let ratios = normalize::ratios(cluster, sums);
-                kernels::widest(response.divided(cluster, &ratios, out));
+                let ratios = normalize::ratios(cluster, sums, team);
+                response.divide(cluster, &ratios, out, team);
             }
         }
         // Where a path has spare capacity, normalization raises rates.
@@ -200,96 +229,32 @@ impl<T: Real, L: PriceUpdate<T>> NedIteration<T, L> {
     }
 }
 
-/// The loops of a step, compiled for the widest vector registers of the machine. Results do not depend on the width.
-pub(super) struct Respond<'a, T> {
+/// The rate update of some blocks of flows, compiled for the widest vector registers of the machine. Results do not depend
+/// on the width.
+struct Follow<'a, T> {
     cluster: &'a Cluster<T>,
     division: Reciprocal,
     price: &'a [T],
-    response: &'a mut FlowRates<T>,
-    sums: &'a mut [Sums<T>],
+    paths: &'a [[LinkId; LANES]],
+    floor: &'a [[T; LANES]],
+    gain: &'a [[T; LANES]],
+    inverse: &'a mut [[T; LANES]],
+    /// Empty if both values follow from 1/q alone.
+    pairs: &'a mut [[[T; 2]; LANES]],
 }
 
-impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
+impl<T: Real> pulp::NullaryFnOnce for Follow<'_, T> {
     type Output = ();
 
+    /// Equation 3.
     #[inline(always)]
     fn call(self) {
-        self.response.follow(self.cluster, self.division, self.price);
-        self.response.gather(self.cluster, self.sums);
-    }
-}
-
-/// F-NORM's loop, compiled like [`Respond`].
-pub(super) struct Divided<'a, T> {
-    cluster: &'a Cluster<T>,
-    response: &'a FlowRates<T>,
-    /// Load over capacity of each link.
-    ratios: &'a [T],
-    out: &'a mut Vec<T>,
-}
-
-impl<T: Real> pulp::NullaryFnOnce for Divided<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let Divided { cluster, response, ratios, out } = self;
-        out.resize(cluster.floor.len() * LANES, T::ZERO);
-        let out = out.as_chunks_mut::<LANES>().0;
-        let paths = &cluster.paths[..cluster.blocks() * cluster.width];
-        kernels::worst_ratios(paths, cluster.width, ratios, |b, worst| {
-            let Some(rates) = response.rates(cluster, b) else { return };
-            for i in 0..LANES {
-                out[b][i] = rates[i] / worst[i];
-            }
-        });
-    }
-}
-
-impl<T: Real> FlowRates<T> {
-    /// Arguments of the loops that read `price` and write `sums`.
-    pub(super) fn step<'a>(
-        &'a mut self,
-        cluster: &'a Cluster<T>,
-        division: Reciprocal,
-        price: &'a [T],
-        sums: &'a mut [Sums<T>],
-    ) -> Respond<'a, T> {
-        Respond { cluster, division, price, response: self, sums }
-    }
-
-    /// Arguments of the loop that divides each rate by the largest of `ratios` on its path.
-    pub(super) fn divided<'a>(
-        &'a self,
-        cluster: &'a Cluster<T>,
-        ratios: &'a [T],
-        out: &'a mut Vec<T>,
-    ) -> Divided<'a, T> {
-        Divided { cluster, response: self, ratios, out }
-    }
-
-    /// Rate of one flow; 0 if it was added since the last step.
-    pub(super) fn rate(&self, cluster: &Cluster<T>, key: FlowKey) -> T {
-        self.rates(cluster, key.0 as usize / LANES).map_or(T::ZERO, |x| x[key.0 as usize % LANES])
-    }
-
-    /// Rate update (equation 3).
-    #[inline(always)]
-    fn follow(&mut self, cluster: &Cluster<T>, division: Reciprocal, price: &[T]) {
-        let blocks = cluster.floor.len();
-        self.inverse.resize(blocks, [T::ZERO; LANES]);
-        let paths = &cluster.paths[..cluster.blocks() * cluster.width];
-        let (floor, inverse) = (&cluster.floor, &mut self.inverse);
+        let Follow { cluster, division, price, paths, floor, gain, inverse, pairs } = self;
         match division {
             Reciprocal::Exact => kernels::inverse_prices::<T, false>(paths, cluster.width, price, floor, inverse),
             Reciprocal::Approximate => kernels::inverse_prices::<T, true>(paths, cluster.width, price, floor, inverse),
         }
-        if cluster.plain() {
-            self.pairs.clear();
-            return;
-        }
-        self.pairs.resize(blocks, [[T::ZERO; 2]; LANES]);
-        let each = self.pairs.iter_mut().zip(&self.inverse).zip(&cluster.gain).take(cluster.blocks());
+        let each = pairs.iter_mut().zip(&*inverse).zip(gain).take(paths.len() / cluster.width);
         if cluster.alpha == 1.0 {
             for ((pairs, inverse), gain) in each {
                 for i in 0..LANES {
@@ -307,25 +272,148 @@ impl<T: Real> FlowRates<T> {
             }
         }
     }
+}
 
-    /// For each link the sum of its flows' rates (G without the capacity), and the sum of -dx/dq (-H).
+/// The sums of some slices of links, compiled like [`Follow`].
+struct Gather<'a, T, F> {
+    slices: &'a Slices,
+    which: Range<usize>,
+    inverse: &'a [T],
+    pairs: &'a [Sums<T>],
+    with: F,
+}
+
+impl<T: Real, F: FnMut(usize, [Sums<T>; LANES])> pulp::NullaryFnOnce for Gather<'_, T, F> {
+    type Output = ();
+
     #[inline(always)]
-    fn gather(&self, cluster: &Cluster<T>, sums: &mut [Sums<T>]) {
-        let slices = &cluster.slices;
-        let (inverse, pairs) = (self.inverse.as_flattened(), self.pairs.as_flattened());
-        for (s, links) in slices.link.iter().enumerate() {
+    fn call(self) {
+        let Gather { slices, which, inverse, pairs, mut with } = self;
+        for s in which {
             let (first, used) = (slices.start[s] as usize, slices.used[s] as usize);
             let rows = &slices.entries[first..first + used];
-            let slice = match pairs.is_empty() {
+            let sums = match pairs.is_empty() {
                 true => kernels::gather_plain(rows, inverse),
                 false => kernels::gather_pairs(rows, pairs),
             };
-            for (&l, &sum) in links.iter().zip(&slice) {
-                if let Some(place) = sums.get_mut(l.index()) {
-                    *place = sum;
-                }
-            }
+            with(s, sums);
         }
+    }
+}
+
+/// F-NORM's loop over some blocks of flows, compiled like [`Follow`].
+struct Divide<'a, T> {
+    cluster: &'a Cluster<T>,
+    response: &'a FlowRates<T>,
+    /// Load over capacity of each link.
+    ratios: &'a [T],
+    /// Index of the first block.
+    first: usize,
+    paths: &'a [[LinkId; LANES]],
+    out: &'a mut [[T; LANES]],
+}
+
+impl<T: Real> pulp::NullaryFnOnce for Divide<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Divide { cluster, response, ratios, first, paths, out } = self;
+        kernels::worst_ratios(paths, cluster.width, ratios, |b, worst| {
+            let Some(rates) = response.rates(cluster, first + b) else { return };
+            for i in 0..LANES {
+                out[b][i] = rates[i] / worst[i];
+            }
+        });
+    }
+}
+
+impl<T: Real> FlowRates<T> {
+    /// Computes the rates of flows at `price`, and then the sums of links.
+    pub(super) fn respond(
+        &mut self,
+        cluster: &Cluster<T>,
+        division: Reciprocal,
+        price: &[T],
+        sums: &mut [Sums<T>],
+        team: &Team,
+    ) {
+        self.follow(cluster, division, price, team);
+        self.gather(cluster, sums, team);
+    }
+
+    /// Divides each rate by the largest of `ratios` on its path.
+    pub(super) fn divide(&self, cluster: &Cluster<T>, ratios: &[T], out: &mut Vec<T>, team: &Team) {
+        out.resize(cluster.floor.len() * LANES, T::ZERO);
+        let (blocks, width) = (cluster.blocks(), cluster.width);
+        let part = team.part(blocks, LEAST);
+        let out = out.as_chunks_mut::<LANES>().0.chunks_mut(part);
+        let parts = cluster.paths[..blocks * width].chunks(part * width).zip(out).enumerate();
+        let parts =
+            parts.map(|(k, (paths, out))| Divide { cluster, response: self, ratios, first: k * part, paths, out });
+        team.each(parts, kernels::widest);
+    }
+
+    /// Rate of one flow; 0 if it was added since the last step.
+    pub(super) fn rate(&self, cluster: &Cluster<T>, key: FlowKey) -> T {
+        self.rates(cluster, key.0 as usize / LANES).map_or(T::ZERO, |x| x[key.0 as usize % LANES])
+    }
+
+    /// Rate update (equation 3).
+    fn follow(&mut self, cluster: &Cluster<T>, division: Reciprocal, price: &[T], team: &Team) {
+        let (blocks, used, width) = (cluster.floor.len(), cluster.blocks(), cluster.width);
+        self.inverse.resize(blocks, [T::ZERO; LANES]);
+        match cluster.plain() {
+            true => self.pairs.clear(),
+            false => self.pairs.resize(blocks, [[T::ZERO; 2]; LANES]),
+        }
+        // Whole runs of the first loop.
+        let part = team.part(used, LEAST).next_multiple_of(kernels::RUN);
+        let mut pairs = self.pairs.chunks_mut(part);
+        let tables = cluster.floor.chunks(part).zip(cluster.gain.chunks(part)).zip(self.inverse.chunks_mut(part));
+        let parts = cluster.paths[..used * width].chunks(part * width).zip(tables);
+        let parts = parts.map(|(paths, ((floor, gain), inverse))| {
+            let pairs = pairs.next().unwrap_or_default();
+            Follow { cluster, division, price, paths, floor, gain, inverse, pairs }
+        });
+        team.each(parts, kernels::widest);
+    }
+
+    /// For each link the sum of its flows' rates (G without the capacity), and the sum of -dx/dq (-H).
+    fn gather(&mut self, cluster: &Cluster<T>, sums: &mut [Sums<T>], team: &Team) {
+        let (slices, inverse, pairs) = (&cluster.slices, self.inverse.as_flattened(), self.pairs.as_flattened());
+        let count = slices.link.len();
+        let parts = slices.parts(team.threads(), LEAST);
+        if parts.len() <= 1 {
+            let with = |s: usize, slice: [Sums<T>; LANES]| {
+                for (&l, &sum) in slices.link[s].iter().zip(&slice) {
+                    if let Some(place) = sums.get_mut(l.index()) {
+                        *place = sum;
+                    }
+                }
+            };
+            kernels::widest(Gather { slices, which: 0..count, inverse, pairs, with });
+            return;
+        }
+        self.sliced.resize(count, [[T::ZERO; 2]; LANES]);
+        let mut rest = &mut self.sliced[..];
+        let parts = parts.into_iter().map(|which| {
+            let out;
+            (out, rest) = std::mem::take(&mut rest).split_at_mut(which.len());
+            (which, out)
+        });
+        team.each(parts, |(which, out)| {
+            let first = which.start;
+            let with = |s: usize, slice| out[s - first] = slice;
+            kernels::widest(Gather { slices, which, inverse, pairs, with });
+        });
+        // No two threads write the same link.
+        let (sliced, part) = (self.sliced.as_flattened(), team.part(sums.len(), LEAST * LANES));
+        team.each(sums.chunks_mut(part).zip(slices.places().chunks(part)), |(sums, places)| {
+            for (sum, &place) in sums.iter_mut().zip(places) {
+                *sum = sliced[place as usize];
+            }
+        });
     }
 
     /// Rates of the flows of a block; `None` for a block added since the last step.
@@ -352,6 +440,7 @@ impl<T: Real> FlowRates<T> {
 struct Around<'a, T> {
     cluster: &'a Cluster<T>,
     response: &'a FlowRates<T>,
+    team: &'a Team,
 }
 
 impl<T: Real> Answers<T> for Around<'_, T> {
@@ -378,8 +467,7 @@ impl<T: Real> Answers<T> for Around<'_, T> {
             *price = if capacity > T::ZERO { T::ZERO } else { T::INFINITY };
         }
         let (mut response, mut sums) = (FlowRates::default(), vec![[T::ZERO; 2]; cluster.links()]);
-        response.follow(cluster, Reciprocal::Exact, &price);
-        response.gather(cluster, &mut sums);
+        response.respond(cluster, Reciprocal::Exact, &price, &mut sums, self.team);
         sums
     }
 }

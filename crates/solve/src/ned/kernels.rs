@@ -74,7 +74,7 @@ pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
 }
 
 /// Number of blocks of flows whose path prices are summed before the divisions.
-const RUN: usize = 8;
+pub(super) const RUN: usize = 8;
 
 /// Sums of each link over flows with the logarithm of weight 1: x = 1/q and -dx/dq = 1/q^2.
 #[inline(always)]

@@ -29,6 +29,7 @@ mod real;
 mod serving;
 mod slices;
 pub mod straight;
+mod team;
 
 pub use accelerated::Accelerated;
 pub use cluster::{Cluster, FlowKey, NewFlow};
@@ -55,6 +56,7 @@ pub struct LawInput<'a, T> {
     pub capacity: &'a [T],
     /// For each link the sums over its flows of the rates x and of -dx/dp, which is -H.
     pub sums: &'a [[T; 2]],
+    team: &'a team::Team,
     /// -dx/dp (rate by price) of the flow in each slot, for Hessian products.
     answers: &'a dyn Answers<T>,
 }
@@ -68,7 +70,17 @@ trait Answers<T>: std::fmt::Debug {
     fn at_floor(&self) -> Vec<[T; 2]>;
 }
 
+/// Number of links for each thread, below which one thread updates prices as fast.
+const LEAST_LINKS: usize = 1024;
+
 impl<T: Real> LawInput<'_, T> {
+    /// Calls `update` for parts of the links, with their prices, capacities and sums; on several threads if there are.
+    fn each(&self, price: &mut [T], update: impl Fn(&mut [T], &[T], &[[T; 2]]) + Sync) {
+        let part = self.team.part(price.len(), LEAST_LINKS);
+        let parts = price.chunks_mut(part).zip(self.capacity.chunks(part)).zip(self.sums.chunks(part));
+        self.team.each(parts, |((price, capacity), sums)| update(price, capacity, sums));
+    }
+
     /// Product of the dual's Hessian and `change`, one value per link.
     pub fn hessian_times(&self, change: &[T], product: &mut [T]) {
         self.answers.hessian_times(change, product);

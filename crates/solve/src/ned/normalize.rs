@@ -3,6 +3,7 @@
 use super::cluster::Cluster;
 use super::kernels::CHUNK;
 use super::real::Real;
+use super::team::Team;
 
 /// Normalization of rates to capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,14 +24,21 @@ pub(super) fn margin<T: Real>(terms: usize) -> f64 {
     1.0 + T::EPSILON.f64() / 2.0 * (CHUNK.min(terms) + terms / CHUNK + 5) as f64
 }
 
+/// Number of links for each thread, below which one thread is as fast.
+const LEAST: usize = 1024;
+
 /// Load over capacity of each link, rounded up; 0 for a failed link, which has no load.
-#[inline(always)]
-pub(super) fn ratios<T: Real>(cluster: &Cluster<T>, sums: &[[T; 2]]) -> Vec<T> {
+pub(super) fn ratios<T: Real>(cluster: &Cluster<T>, sums: &[[T; 2]], team: &Team) -> Vec<T> {
     let mut ratios = vec![T::ZERO; cluster.table()];
-    let links = sums.iter().zip(&cluster.capacity).zip(&cluster.slices.degree);
-    for (ratio, ((&[load, _], &capacity), &degree)) in ratios.iter_mut().zip(links) {
-        let margin = T::of(margin::<T>(degree as usize));
-        *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
-    }
+    let part = team.part(sums.len(), LEAST);
+    let links =
+        sums.chunks(part).zip(cluster.capacity.raw().chunks(part)).zip(cluster.slices.degree.raw().chunks(part));
+    team.each(ratios.chunks_mut(part).zip(links), |(ratios, ((sums, capacity), degree))| {
+        let links = sums.iter().zip(capacity).zip(degree);
+        for (ratio, ((&[load, _], &capacity), &degree)) in ratios.iter_mut().zip(links) {
+            let margin = T::of(margin::<T>(degree as usize));
+            *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
+        }
+    });
     ratios
 }

@@ -2,6 +2,7 @@
 //! then sum over their flows without scattered writes. Links with similar numbers of flows share a slice.
 
 use super::LANES;
+use std::ops::Range;
 use subak_core::{IdVec, LinkId};
 
 /// Spare entries of a link for future flows: an eighth of its flows plus this number.
@@ -145,6 +146,27 @@ impl Slices {
         self.places -= 1;
         let most = self.link[slice].iter().filter(|&&l| l != LinkId::NONE).map(|&l| self.degree[l]).max();
         self.used[slice] = most.unwrap_or(0);
+    }
+
+    /// Position of each link in a table of all slices' lanes.
+    pub fn places(&self) -> &[u32] {
+        self.place.raw()
+    }
+
+    /// Ranges of slices with about equal numbers of rows, several for each thread; one range for few rows.
+    pub fn parts(&self, threads: usize, least: usize) -> Vec<Range<usize>> {
+        let rows: usize = self.used.iter().map(|&used| used as usize).sum();
+        let parts = if threads == 1 || rows < threads * least { 1 } else { 4 * threads };
+        let (mut ranges, mut first, mut seen) = (Vec::with_capacity(parts), 0, 0);
+        for (s, &used) in self.used.iter().enumerate() {
+            seen += used as usize;
+            if seen * parts >= rows * (ranges.len() + 1) && ranges.len() + 1 < parts {
+                ranges.push(first..s + 1);
+                first = s + 1;
+            }
+        }
+        ranges.push(first..self.used.len());
+        ranges
     }
 
     /// The slots of the flows of a link.

@@ -4,8 +4,8 @@ use super::Partition;
 use crate::ned::cluster::{Cluster, FlowKey, NewFlow};
 use crate::ned::diagonal;
 use crate::ned::iteration::{FlowRates, Reciprocal};
-use crate::ned::kernels;
 use crate::ned::real::Real;
+use crate::ned::team::Team;
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use subak_core::{InputError, LinkId};
@@ -71,6 +71,8 @@ pub(super) struct FlowBlock<T> {
     /// links in the FlowBlock's tables.
     link_blocks: [(usize, Range<usize>); 2],
     price: Vec<T>,
+    /// The team of its thread alone: FlowBlocks have a thread each.
+    alone: Team,
     /// Normalized rate of the flow in each slot.
     rates: Vec<T>,
 }
@@ -100,7 +102,8 @@ impl<T: Real> FlowBlock<T> {
         price[cluster.dead().index()] = T::INFINITY;
         let middle = links[up].len();
         let link_blocks = [(up, 0..middle), (down, middle..here.len())];
-        Ok((FlowBlock { number, cluster, response: FlowRates::default(), link_blocks, price, rates: Vec::new() }, keys))
+        let (response, alone, rates) = (FlowRates::default(), Team::new(1), Vec::new());
+        Ok((FlowBlock { number, cluster, response, link_blocks, price, alone, rates }, keys))
     }
 
     fn links(&self) -> usize {
@@ -109,11 +112,11 @@ impl<T: Real> FlowBlock<T> {
 
     /// Reads prices, updates rates, and writes the sums for the keepers.
     pub fn tell(&mut self, shared: &SharedBlocks<T>) {
-        let FlowBlock { cluster, response, price, link_blocks, .. } = self;
+        let FlowBlock { cluster, response, price, link_blocks, alone, .. } = self;
         for (block, range) in link_blocks {
             price[range.clone()].copy_from_slice(&shared.kept(*block).price);
         }
-        kernels::widest(response.step(cluster, Reciprocal::Exact, price, &mut shared.sums_mut(self.number)));
+        response.respond(cluster, Reciprocal::Exact, price, &mut shared.sums_mut(self.number), alone);
     }
 
     /// Applies F-NORM and stores the rates.
@@ -133,7 +136,7 @@ impl<T: Real> FlowBlock<T> {
     /// Writes rates normalized by F-NORM to `rates`, by slot. The margin accounts for rounding errors within each
     /// FlowBlock's sum and in their total.
     fn normalize_into(&self, shared: &SharedBlocks<T>, margin: f64, rates: &mut Vec<T>) {
-        let FlowBlock { cluster, response, link_blocks, .. } = self;
+        let FlowBlock { cluster, response, link_blocks, alone, .. } = self;
         let mut ratios = vec![T::ZERO; cluster.table()];
         let margin = T::of(margin);
         for (block, range) in link_blocks {
@@ -143,7 +146,7 @@ impl<T: Real> FlowBlock<T> {
                 *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
             }
         }
-        kernels::widest(response.divided(cluster, &ratios, rates));
+        response.divide(cluster, &ratios, rates, alone);
     }
 }
 
