@@ -7,6 +7,7 @@ mod parallel;
 mod safety;
 mod serving;
 mod settling;
+mod threads;
 
 use serde_json::json;
 use subak_core::rng::Stream;
