@@ -6,6 +6,7 @@
 
 use crate::max_min::{MaxMin, NO_LINK, PathRows};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use subak_core::{FlowId, IdVec, LinkId, Offsets};
 
 /// Largest number of rounds of a repair. After these, or if half of the flows would change, all flows are solved
@@ -40,6 +41,10 @@ pub struct LiveMaxMin {
     members: IdVec<LinkId, Vec<FlowId>>,
     load_bps: IdVec<LinkId, f64>,
     dirty: Vec<LinkId>,
+    /// Flows for which the present repair solves; all false between repairs.
+    inside: IdVec<FlowId, bool>,
+    /// Flows of the last repair.
+    moved: Vec<FlowId>,
     solver: MaxMin,
 }
 
@@ -115,6 +120,16 @@ impl LiveMaxMin {
         self.alive.iter_enumerated().filter(|(_, alive)| **alive).map(|(f, _)| f)
     }
 
+    /// Flows whose rates the last repair recomputed, unless it was exact.
+    pub fn moved(&self) -> &[FlowId] {
+        &self.moved
+    }
+
+    /// Flows over link `l`, in no particular order.
+    pub fn members(&self, l: LinkId) -> &[FlowId] {
+        &self.members[l]
+    }
+
     /// The load of each link, bit/s.
     pub fn load_bps(&self) -> &IdVec<LinkId, f64> {
         &self.load_bps
@@ -124,7 +139,7 @@ impl LiveMaxMin {
     pub fn solve(&mut self) {
         let all: Vec<FlowId> = self.flows().collect();
         let capacity = std::mem::take(&mut self.capacity_bps);
-        self.solve_for(&all, &capacity);
+        self.solve_for(&all, &capacity, |l| l);
         self.capacity_bps = capacity;
         self.load_bps.fill(0.0);
         for f in all {
@@ -138,28 +153,41 @@ impl LiveMaxMin {
     /// Repairs the rates after changes. Afterwards each flow below its demand crosses a link that is idle by at most
     /// the fraction `tolerance`, and whose highest water level exceeds the flow's by at most about that fraction.
     pub fn repair(&mut self, tolerance: f64) -> Repair {
-        let mut moving = self.first(tolerance);
-        let mut inside = IdVec::filled(false, self.alive.len());
-        moving.iter().for_each(|&f| inside[f] = true);
+        self.inside.resize(self.alive.len(), false);
+        let repaired = self.repair_within(tolerance);
+        for f in &self.moved {
+            self.inside[*f] = false;
+        }
+        repaired.unwrap_or_else(|| {
+            self.solve();
+            Repair { flows: self.alive.len() - self.free.len(), rounds: MOST_ROUNDS, exact: true }
+        })
+    }
+
+    /// Repairs the rates of the flows that it collects in `moved`; `None` if all flows are to be solved.
+    fn repair_within(&mut self, tolerance: f64) -> Option<Repair> {
+        self.moved = self.first(tolerance);
+        self.moved.iter().for_each(|&f| self.inside[f] = true);
         for rounds in 0..MOST_ROUNDS {
-            if moving.is_empty() {
+            if self.moved.is_empty() {
                 self.dirty.clear();
-                return Repair { flows: 0, rounds, exact: false };
+                return Some(Repair { flows: 0, rounds, exact: false });
             }
-            if 2 * moving.len() > self.alive.len() - self.free.len() {
-                break;
+            if 2 * self.moved.len() > self.alive.len() - self.free.len() {
+                return None;
             }
+            let moving = std::mem::take(&mut self.moved);
             let touched = self.solve_inside(&moving);
-            let more = self.missing(&touched, &inside, tolerance);
+            self.moved = moving;
+            let more = self.missing(&touched, tolerance);
             if more.is_empty() {
                 self.dirty.clear();
-                return Repair { flows: moving.len(), rounds: rounds + 1, exact: false };
+                return Some(Repair { flows: self.moved.len(), rounds: rounds + 1, exact: false });
             }
-            more.iter().for_each(|&f| inside[f] = true);
-            moving.extend(more);
+            more.iter().for_each(|&f| self.inside[f] = true);
+            self.moved.extend(more);
         }
-        self.solve();
-        Repair { flows: self.alive.len() - self.free.len(), rounds: MOST_ROUNDS, exact: true }
+        None
     }
 
     /// Largest violation of the bottleneck condition over all flows, as a fraction.
@@ -210,7 +238,7 @@ impl LiveMaxMin {
         let mut changed = self.dirty.clone();
         changed.sort_unstable();
         changed.dedup();
-        let mut found = self.missing(&changed, &IdVec::filled(false, self.alive.len()), tolerance);
+        let mut found = self.missing(&changed, tolerance);
         for l in changed {
             if self.load_bps[l] > self.capacity_bps[l] {
                 found.extend(&self.members[l]);
@@ -221,24 +249,18 @@ impl LiveMaxMin {
         found
     }
 
-    /// Flows to solve for besides those `inside`: flows on `touched` links that violate the bottleneck condition by
-    /// more than `tolerance`. If a flow `inside` violates it, the flows with a higher water level on one of its links.
-    fn missing(&self, touched: &[LinkId], inside: &IdVec<FlowId, bool>, tolerance: f64) -> Vec<FlowId> {
+    /// Flows to solve for besides those inside: flows on `touched` links that violate the bottleneck condition by
+    /// more than `tolerance`. If a flow inside violates it, the flows with a higher water level on one of its links.
+    fn missing(&self, touched: &[LinkId], tolerance: f64) -> Vec<FlowId> {
         let mut found = Vec::new();
-        let known = RefCell::new(IdVec::<LinkId, _>::filled(f64::NAN, self.members.len()));
-        let highest = |l: LinkId| {
-            let mut known = known.borrow_mut();
-            if known[l].is_nan() {
-                known[l] = self.highest(l);
-            }
-            known[l]
-        };
+        let known = RefCell::new(HashMap::new());
+        let highest = |l: LinkId| *known.borrow_mut().entry(l).or_insert_with(|| self.highest(l));
         for &l in touched {
             for &f in &self.members[l] {
                 if self.miss(f, highest) <= tolerance {
                     continue;
                 }
-                if !inside[f] {
+                if !self.inside[f] {
                     found.push(f);
                     continue;
                 }
@@ -246,7 +268,7 @@ impl LiveMaxMin {
                 // The flow can only gain from flows of a higher level on a saturated link of its path. Of several such
                 // links, the one with the lowest level is used.
                 let above = |m: &&LinkId| {
-                    let outside = |g: &&FlowId| !inside[**g] && self.level(**g) > level * (1.0 + 0.5 * tolerance);
+                    let outside = |g: &&FlowId| !self.inside[**g] && self.level(**g) > level * (1.0 + 0.5 * tolerance);
                     self.members[**m].iter().filter(outside).copied().collect::<Vec<_>>()
                 };
                 let full = |m: &&LinkId| self.load_bps[**m] >= self.capacity_bps[**m] * (1.0 - tolerance);
@@ -270,15 +292,10 @@ impl LiveMaxMin {
                 self.load_bps[self.links[i]] -= self.rates_bps[f];
             }
         }
-        let mut left = std::mem::take(&mut self.capacity_bps);
-        for &l in &touched {
-            left[l] = (left[l] - self.load_bps[l]).max(0.0);
-        }
-        self.solve_for(moving, &left);
-        for &l in &touched {
-            left[l] += self.load_bps[l];
-        }
-        self.capacity_bps = left;
+        // The solver sees the touched links alone.
+        let left = |&l: &LinkId| (self.capacity_bps[l] - self.load_bps[l]).max(0.0);
+        let left: IdVec<LinkId, f64> = touched.iter().map(left).collect();
+        self.solve_for(moving, &left, |l| LinkId::from_index(touched.partition_point(|&other| other < l)));
         for &f in moving {
             for i in self.range(f) {
                 self.load_bps[self.links[i]] += self.rates_bps[f];
@@ -287,11 +304,12 @@ impl LiveMaxMin {
         touched
     }
 
-    fn solve_for(&mut self, flows: &[FlowId], capacity_bps: &IdVec<LinkId, f64>) {
+    /// Solves for these flows over links of the given capacities, among which `place` finds a link.
+    fn solve_for(&mut self, flows: &[FlowId], capacity_bps: &IdVec<LinkId, f64>, place: impl Fn(LinkId) -> LinkId) {
         // The solver requires offsets without gaps: only the rows of these flows are copied, in their order.
         let (mut link_ptr, mut links) = (Offsets::<usize>::default(), Vec::new());
         for &f in flows {
-            links.extend_from_slice(self.path(f));
+            links.extend(self.path(f).iter().map(|&l| place(l)));
             link_ptr.push(links.len());
         }
         let pick = |of: &IdVec<FlowId, f64>| flows.iter().map(|&f| of[f]).collect::<Vec<f64>>();

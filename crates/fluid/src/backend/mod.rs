@@ -4,12 +4,14 @@
 mod run;
 
 use crate::lag::Lag;
+use crate::local::Local;
 use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, Injected, LinkChange, PacketSizes, Route};
 use subak_core::idle::{idle_fct_ns, round_trip_ns, wire_time_ns};
+use subak_core::keys::{Low, ValueType};
 use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles};
 use subak_core::{FlowId, IdVec, InputError, LinkId, Network, Ns, Utility};
 
@@ -22,7 +24,7 @@ pub const INFO: Info = Info {
     lives_on_control: false,
     goal: Goal::Any,
     weights: true,
-    params: &[ACKS],
+    params: &[ACKS, TOLERANCE],
     settles: Settles::AT_ONCE,
     ..Info::DEFAULT
 };
@@ -32,6 +34,15 @@ const ACKS: Param = Param::flag(
     "acks",
     false,
     "reserve capacity on each link for the ACKs of the flows that cross it in the opposite direction",
+);
+
+/// Parameter `tolerance`: whether rates are repaired.
+const TOLERANCE: Param = Param::number(
+    "tolerance",
+    0.0,
+    ValueType::Number(Low::From(0.0), 0.5),
+    "how far a rate may miss the bottleneck condition, as a fraction: rates are then repaired around each change, for max-min \
+     over single paths; 0 solves for all flows",
 );
 
 const NEVER: Ns = Ns::MAX;
@@ -129,6 +140,22 @@ impl Fluid {
         Ok(Fluid::over(rates, Goal::Any, None, network, sizes, faults))
     }
 
+    /// The scheme [`INFO`] with its rates repaired, if `params` have a tolerance.
+    pub fn repaired(
+        params: &serde_json::Map<String, serde_json::Value>,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+    ) -> Result<Option<Local>, InputError> {
+        let params = Params::resolve(&INFO, params)?;
+        let tolerance = params.number("tolerance");
+        if tolerance > 0.0 && params.flag("acks") {
+            let hint = "leave one of them away";
+            return Err(InputError::new("tolerance", "rates beside ACKs are not repaired", hint));
+        }
+        Ok((tolerance > 0.0).then(|| Local::new(tolerance, network, sizes, faults)))
+    }
+
     /// A scheme with a stated convergence time; `None` if the scheme states no convergence time or has no goal.
     pub fn settling(stated: Stated, network: &Network, sizes: PacketSizes, faults: &[Injected]) -> Option<Self> {
         let Stated { goal, settles, data_share } = stated;
@@ -168,27 +195,6 @@ impl Fluid {
             handled: 0,
             network: network.clone(),
         }
-    }
-
-    /// Bytes on the wire that the flow sends at its rate, and the additional delay of its last packet, ns. That
-    /// packet is stored and forwarded at line rate, even if the flow's demand is lower. The first value may therefore
-    /// be slightly below the flow's bytes on the wire. With several paths the delay is the largest.
-    fn fluid(&self, plan: &FlowPlan) -> (f64, Ns) {
-        let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };
-        let wire_bytes = self.sizes.wire_bytes(size) as f64;
-        let narrowest = |path: &[LinkId]| {
-            path.iter().map(|&l| self.network.links()[l].capacity_bps).fold(plan.demand_bps, f64::min)
-        };
-        let idle_ns = |path: &[LinkId], size| idle_fct_ns(&self.network, path, self.sizes, size, plan.demand_bps);
-        if let [route] = plan.routes.as_slice() {
-            let (rate, idle_ns) = (narrowest(&route.forward), idle_ns(&route.forward, size));
-            let fluid = wire_bytes.min(idle_ns as f64 * rate / 8e9);
-            return (fluid, idle_ns.saturating_sub(wire_time_ns(fluid, rate)));
-        }
-        let last = size.min(u64::from(self.sizes.mss_bytes()));
-        let last_wire = self.sizes.wire_bytes(last) as f64;
-        let tail = |path: &[LinkId]| idle_ns(path, last).saturating_sub(wire_time_ns(last_wire, narrowest(path)));
-        (wire_bytes, plan.routes.iter().map(|r| tail(&r.forward)).max().unwrap_or(0))
     }
 
     /// Largest base RTT over `routes`, ns.
@@ -383,6 +389,26 @@ impl Fluid {
             self.flow_on(until_ns);
         }
     }
+}
+
+/// Bytes on the wire that the flow sends at its rate, and the additional delay of its last packet, ns. That
+/// packet is stored and forwarded at line rate, even if the flow's demand is lower. The first value may therefore
+/// be slightly below the flow's bytes on the wire. With several paths the delay is the largest.
+pub(crate) fn tail(network: &Network, sizes: PacketSizes, plan: &FlowPlan) -> (f64, Ns) {
+    let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };
+    let wire_bytes = sizes.wire_bytes(size) as f64;
+    let narrowest =
+        |path: &[LinkId]| path.iter().map(|&l| network.links()[l].capacity_bps).fold(plan.demand_bps, f64::min);
+    let idle_ns = |path: &[LinkId], size| idle_fct_ns(network, path, sizes, size, plan.demand_bps);
+    if let [route] = plan.routes.as_slice() {
+        let (rate, idle_ns) = (narrowest(&route.forward), idle_ns(&route.forward, size));
+        let fluid = wire_bytes.min(idle_ns as f64 * rate / 8e9);
+        return (fluid, idle_ns.saturating_sub(wire_time_ns(fluid, rate)));
+    }
+    let last = size.min(u64::from(sizes.mss_bytes()));
+    let last_wire = sizes.wire_bytes(last) as f64;
+    let tail = |path: &[LinkId]| idle_ns(path, last).saturating_sub(wire_time_ns(last_wire, narrowest(path)));
+    (wire_bytes, plan.routes.iter().map(|r| tail(&r.forward)).max().unwrap_or(0))
 }
 
 /// FCT of a flow with a size, alone on the idle network, over all its paths, ns.

@@ -1,6 +1,6 @@
 //! Implementation of [`Backend`] for the fluid simulation.
 
-use super::{Fluid, FluidEvent, FluidFlowState, FluidState};
+use super::{Fluid, FluidEvent, FluidFlowState, FluidState, tail};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, NOT_YET, Route};
@@ -13,7 +13,7 @@ impl Backend for Fluid {
     }
     fn add(&mut self, mut plan: FlowPlan) -> FlowId {
         let id = self.flows.next_id();
-        let (fluid_bytes, mut tail_ns) = self.fluid(&plan);
+        let (fluid_bytes, mut tail_ns) = tail(&self.network, self.sizes, &plan);
         if self.at_sender {
             let back_ns = plan.routes.iter().map(|route| acknowledgement_ns(&self.network, route, self.sizes));
             tail_ns += back_ns.max().unwrap_or(0);

@@ -379,6 +379,9 @@ impl BackendKind for Fluid {
     ) -> Result<Box<dyn Backend>, InputError> {
         let SimulationInput { network, sizes, faults, .. } = scene;
         if Fluid::is_own(name) {
+            if let Some(local) = subak_fluid::Fluid::repaired(params, network, sizes, faults)? {
+                return Ok(Box::new(local));
+            }
             return Ok(Box::new(subak_fluid::Fluid::ideal(params, network, sizes, faults)?));
         }
         let Info { goal, settles, .. } = self.take(name)?;
