@@ -122,7 +122,7 @@ fn an_overloaded_cut_is_named() {
     "#;
     let (_dir, outcome) = go("cut", text);
     let said = outcome.warnings.iter().find(|w| w.kind == "overloaded").unwrap_or_else(|| panic!("{outcome:?}"));
-    assert!(said.text.contains("links between switches are offered more than they carry"), "{}", said.text);
+    assert!(said.text.contains("flows offer the 4 links "), "{}", said.text);
     let (_dir, outcome) = go("no-cut", &text.replace("0.6", "0.15"));
     assert!(!kinds(&outcome).contains(&"overloaded"), "{outcome:?}");
 }
