@@ -17,6 +17,7 @@ Method = Literal["ned", "accelerated", "gradient", "fgm", "newton-like", "newton
 Precision = Literal["single", "double", "approximate"]
 Normalizer = Literal["flow", "uniform", "none"]
 ALPHA_FAIR = {"kind": "alpha-fair", "alpha": 1}
+MOST_THREADS = 1024
 
 
 class Ned(_subak.Ned):
@@ -27,7 +28,7 @@ class Ned(_subak.Ned):
     reciprocals, the paper's -RT variants. ``policy`` is alpha-fair with a positive ``alpha``, ``fct``, ``srpt`` or
     ``edf``. Before normalization no rate is above ``most_lines`` times the narrowest capacity of its path. With
     ``bounded`` a step reduces a price of ``ned`` to no less than a quarter. All prices start at 1, in units of the
-    links' mean capacity and the first flow's weight.
+    links' mean capacity and the first flow's weight. ``threads`` run a step; results are the same bits for any number.
 
     Flows are numbered, and element ``n`` of an array belongs to flow ``n``. Numbers of removed flows are reused. Arrays
     are read-only and not copied; an array does not change after it is returned. ``normalizer`` is applied to ``rates``:
@@ -50,13 +51,18 @@ class Ned(_subak.Ned):
         normalizer: Normalizer = "flow",
         most_lines: float = 1.0,
         bounded: bool = False,
+        threads: int = 1,
     ) -> Self:
         """Creates an optimizer without flows, for the present links of the network."""
         wanted = {"kind": policy} if isinstance(policy, str) else policy
         if wanted.get("kind") == "alpha-fair":
             wanted = ALPHA_FAIR | dict(wanted)
         inputs.check_flag("bounded", bounded)
-        made = super().__new__(cls, network, inputs.to_json(wanted), method, gamma, precision, most_lines, bounded)
+        if not 1 <= threads <= MOST_THREADS:
+            raise InputError(None, "threads", f"it is {threads}", f"give a number from 1 to {MOST_THREADS}")
+        made = super().__new__(
+            cls, network, inputs.to_json(wanted), method, gamma, precision, most_lines, bounded, threads
+        )
         made._network = network
         made.normalizer = normalizer
         return made

@@ -51,6 +51,34 @@ def test_every_method_finds_the_optimum(method: Any, precision: Any) -> None:
     assert ned.iterations == 5000
 
 
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_threads_change_no_bit_while_flows_come_and_go(precision: Any) -> None:
+    hosts, rng = 1024, np.random.default_rng(5)
+    network = sb.Network.from_links([{"id": f"{k}", "capacity": "10Gbps"} for k in range(2 * hosts)])
+    one, several = (sb.Ned(network, precision=precision, threads=threads) for threads in (1, 3))
+    numbers = np.zeros(0, dtype=np.uint32)
+    for _ in range(6):
+        count = int(rng.integers(1000, 6000))
+        ends = np.stack([rng.integers(0, hosts, count), rng.integers(hosts, 2 * hosts, count)], axis=1)
+        rows = sb.Rows(np.arange(0, 2 * count + 1, 2), ends.ravel(), weight=rng.uniform(1, 16, count))
+        added = one.add(rows)
+        assert several.add(rows).tolist() == added.tolist()
+        numbers = rng.permutation(np.concatenate([numbers, added]))
+        gone, numbers = numbers[: len(numbers) // 3], numbers[len(numbers) // 3 :]
+        for ned in (one, several):
+            ned.remove(gone)
+            ned.step(5)
+        assert several.rates.tobytes() == one.rates.tobytes()
+        assert several.prices.tobytes() == one.prices.tobytes()
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025])
+def test_a_wrong_number_of_threads_is_refused(threads: int) -> None:
+    with pytest.raises(sb.InputError, match="threads") as refused:
+        sb.Ned(three_links(), threads=threads)
+    assert refused.value.place == "threads"
+
+
 def test_flows_come_and_go() -> None:
     ned = sb.Ned(three_links())
     assert (ned.rates.shape, len(ned)) == ((0,), 0)

@@ -9,6 +9,9 @@ use subak_control::{ControlSettings, PriceLaw};
 use subak_core::{Ns, quantity};
 use subak_wire::Secret;
 
+/// Upper bound of `threads`.
+const MOST_THREADS: usize = 64;
+
 /// The configuration file. Relative paths in it are relative to the file's folder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +53,8 @@ pub struct Config {
     pub threshold: Option<f64>,
     /// The policy's alpha; 1 is proportional fairness.
     pub alpha: Option<f64>,
+    /// Largest number of threads for iterations; the default is the number of processors.
+    pub threads: Option<usize>,
 }
 
 /// One or several addresses of a host.
@@ -270,6 +275,9 @@ impl Config {
         if !(0.0..=0.95).contains(&most_unscheduled) {
             return Err(format!("unscheduled: it is {most_unscheduled}; give a share from 0 to 0.95"));
         }
+        if let Some(threads) = self.threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+            return Err(format!("threads: {threads} is not from 1 to {MOST_THREADS}"));
+        }
         Ok(ControlSettings {
             most_unscheduled,
             law: match self.law {
@@ -282,6 +290,12 @@ impl Config {
             most_flowlets: self.tenants.iter().map(|tenant| tenant.most_flowlets).max().unwrap_or(0),
             ..ControlSettings::for_hosts(lease_ns)
         })
+    }
+
+    /// Largest number of threads for iterations.
+    pub fn most_threads(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(processors).min(MOST_THREADS)
     }
 
     /// Time between iterations, ns.

@@ -13,6 +13,7 @@ mod server;
 mod sockets;
 mod standby;
 pub mod state;
+mod threads;
 pub mod watch;
 
 pub use server::Server;

@@ -178,6 +178,8 @@ pub struct Look {
     pub lowered_bps: Vec<Option<f64>>,
     /// Durations of iterations.
     pub iterations: Histogram,
+    /// Number of threads that run an iteration.
+    pub threads: usize,
     /// Latest log events.
     pub events: Events,
 }
@@ -196,7 +198,7 @@ impl Look {
             "hosts": self.hosts.len(), "joined": joined, "flowlets": self.flows.len(),
             "links": self.capacity_bps.len(), "down": self.capacity_bps.iter().filter(|bps| **bps == 0.0).count(),
             "iteration_p50_ns": finite(self.iterations.quantile_ns(0.5)),
-            "iteration_p99_ns": finite(self.iterations.quantile_ns(0.99)),
+            "iteration_p99_ns": finite(self.iterations.quantile_ns(0.99)), "threads": self.threads,
         })
     }
 
@@ -374,6 +376,7 @@ impl Look {
             ("flowlets", "known flowlets", self.flows.len()),
             ("links_down", "links that are down", down),
             ("links_lowered", "links with lowered granted rates", self.lowered_bps.iter().flatten().count()),
+            ("threads", "threads that run an iteration", self.threads),
         ] {
             let _ = writeln!(out, "# HELP subak_{name} {help}\n# TYPE subak_{name} gauge\nsubak_{name} {value}");
         }

@@ -60,7 +60,7 @@ type ServedFlows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, 
 impl PyNed {
     /// Creates the optimizer `method` over `network`'s links with all prices 1; `precision` is `single`, `double` or
     /// `approximate`. Before normalization no rate is above `most_lines` times the narrowest capacity of its path.
-    /// `bounded`: a step reduces a price of NED to no less than a quarter.
+    /// `bounded`: a step reduces a price of NED to no less than a quarter. `threads` run a step.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn new(
@@ -72,6 +72,7 @@ impl PyNed {
         precision: &str,
         most_lines: f64,
         bounded: bool,
+        threads: usize,
     ) -> PyResult<Self> {
         let network = network.network.clone();
         let made = || {
@@ -87,7 +88,7 @@ impl PyNed {
                 return Err(InputError::new("bounded", what, "leave it away, or take the method ned"));
             }
             let made = Making { capacity_bps: &capacity_bps, alpha, method, gamma, most_lines, bounded };
-            let now = match precision {
+            let mut now = match precision {
                 "double" => Now::Double(made.iteration()?),
                 "single" => Now::Single(made.iteration()?),
                 "approximate" => Now::Single(made.iteration()?.with_division(Reciprocal::Approximate)),
@@ -96,6 +97,7 @@ impl PyNed {
                     return Err(InputError::new("precision", format!("there is no precision \"{other}\""), hint));
                 }
             };
+            either!(&mut now, iteration => iteration.set_threads(threads));
             Ok(PyNed { now, network, policy, changed: true })
         };
         made().or_input_error(py)

@@ -10,6 +10,7 @@ use crate::request::DaemonRequest;
 use crate::sockets::Sockets;
 use crate::standby::{Change, Standby};
 use crate::state::{DaemonCounts, Events, Histogram, LogEvent};
+use crate::threads::ThreadChoice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
@@ -79,6 +80,7 @@ pub struct Server {
     lowered: BTreeMap<String, f64>,
     counts: DaemonCounts,
     iterations: Histogram,
+    threads: ThreadChoice,
     events: Events,
 }
 
@@ -97,6 +99,7 @@ impl Server {
         };
         let mut server = Server {
             interval_ns: config.interval_ns(),
+            threads: ThreadChoice::new(config.most_threads()),
             config,
             plan: Arc::new(plan),
             plans: 1,
@@ -264,7 +267,9 @@ impl Server {
         let capacity_bps = self.plan.capacity_bps(&self.down, &self.changed);
         let paths = self.plan.paths(&self.endpoints, &self.down);
         let made = Allocator::new(since_ns, epoch(), &capacity_bps, paths, self.settings);
-        self.allocator = Some(made.map_err(|e| format!("{}: {e}", self.config.network.display()))?);
+        let mut allocator = made.map_err(|e| format!("{}: {e}", self.config.network.display()))?;
+        allocator.set_threads(self.threads.threads());
+        self.allocator = Some(allocator);
         for host in self.hosts.iter_mut().flatten() {
             (host.address, host.asker, host.seen_lapses) = (None, None, 0);
         }
@@ -301,10 +306,24 @@ impl Server {
         let interval_ns = if flowlets == 0 || self.at_rest > RESTING { IDLE_NS } else { self.interval_ns };
         // Missed iterations are skipped.
         self.next_ns = now_ns + interval_ns.max(took_ns);
+        self.choose_threads(took_ns);
         self.note_lowerings();
         if after.lapsed > before.lapsed {
             self.note_lapses();
         }
+    }
+
+    fn choose_threads(&mut self, took_ns: Ns) {
+        let before = self.threads;
+        if !self.threads.take(took_ns, self.interval_ns) {
+            return;
+        }
+        let threads = self.threads.threads();
+        if let Some(allocator) = &mut self.allocator {
+            allocator.set_threads(threads);
+        }
+        let (from, us) = (before.threads(), self.threads.mean_ns() / 1e3);
+        self.note("threads", format!("{from} -> {threads}: an iteration took {us:.0} us on {from}"));
     }
 
     /// Logs hosts whose lease expired because they were silent.

@@ -4,6 +4,7 @@ use super::{ServedHost, Server};
 use crate::config::Config;
 use crate::guard::Bucket;
 use crate::plan::NetworkPlan;
+use crate::threads::ThreadChoice;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use subak_core::LinkId;
@@ -78,6 +79,10 @@ impl Server {
         self.changed.retain(|id, _| self.plan.network.find_link(id).is_some());
         self.plans += 1;
         self.interval_ns = config.interval_ns();
+        if config.threads != self.config.threads {
+            self.threads = ThreadChoice::new(config.most_threads());
+            self.allocator.iter_mut().for_each(|allocator| allocator.set_threads(1));
+        }
         self.config = config;
         self.quotas.clear();
         self.take_hosts();

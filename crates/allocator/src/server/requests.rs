@@ -123,6 +123,7 @@ impl Server {
             lowered_bps: allocator
                 .map_or_else(Vec::new, |a| self.plan.network.links().ids().map(|link| a.lowered_bps(link)).collect()),
             iterations: self.iterations.clone(),
+            threads: self.threads.threads(),
             events: self.events.clone(),
         }
     }

@@ -95,7 +95,7 @@ impl Allocator {
         let before: Vec<f64> = self.iteration.prices().collect();
         self.overloads.rename(&was, capacity_bps.len());
         let unscheduled_before = std::mem::replace(&mut self.unscheduled_bps, IdVec::filled(0.0, capacity_bps.len()));
-        self.iteration = NedIteration::new(cluster, law(&self.settings));
+        self.iteration = NedIteration::new(cluster, law(&self.settings)).with_threads(self.iteration.threads());
         let declared_before = std::mem::replace(&mut self.capacity_bps, capacity_bps.to_vec().into());
         self.paths = paths;
         for link in (0..capacity_bps.len()).map(LinkId::from_index) {

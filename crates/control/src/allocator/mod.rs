@@ -120,6 +120,11 @@ impl Allocator {
         self
     }
 
+    /// Sets the number of threads that run an iteration; rates are the same for any number.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.iteration.set_threads(threads);
+    }
+
     /// Counters of accepted and refused datagrams.
     pub fn counters(&self) -> AllocatorCounters {
         self.counters

@@ -10,8 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Number of looks for the next loop before a thread sleeps; the second half yields to other threads.
-const LOOKS: usize = 2000;
+/// Number of looks for the next loop before a thread yields to other threads.
+const SPINS: usize = 1000;
+/// Number of looks for the next loop before a thread sleeps.
+const LOOKS: usize = SPINS + 200;
 /// Parts of a loop for each thread.
 const PARTS: usize = 4;
 /// Largest number of threads.
@@ -232,7 +234,7 @@ impl Shared {
 }
 
 fn pause(looks: usize) {
-    if looks < LOOKS / 2 { std::hint::spin_loop() } else { std::thread::yield_now() }
+    if looks < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
 }
 
 /// The content of a lock. No value is left half written by a panic: parts of a loop run without these locks.
