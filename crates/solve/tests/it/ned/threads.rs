@@ -39,7 +39,7 @@ impl<T: Real> Twins<T> {
                 self.change(|cluster| cluster.remove(key)).unwrap();
             }
         }
-        for _ in 0..rng.below(if round % 7 == 0 { paths.len() } else { paths.len() / 8 }) {
+        for _ in 0..rng.below(if round.is_multiple_of(7) { paths.len() } else { paths.len() / 8 }) {
             let path = &paths[rng.below(paths.len())];
             let weight = if round < 4 { 1.0 } else { (1 + rng.below(16)) as f64 };
             let demand_bps = if rng.unit() < 0.01 { 1e9 } else { f64::INFINITY };
