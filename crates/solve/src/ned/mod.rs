@@ -30,6 +30,19 @@ mod serving;
 mod slices;
 pub mod straight;
 mod team;
+#[cfg(test)]
+mod team_tests;
+
+/// Primitives of thread synchronization, which tests replace.
+mod sync {
+    pub use std::hint::spin_loop;
+    pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    pub use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub use std::thread::{Builder, yield_now};
+
+    /// Number of times that a waiting thread spins before it yields to other threads.
+    pub const SPINS: usize = 1000;
+}
 
 pub use accelerated::Accelerated;
 pub use cluster::{Cluster, FlowKey, NewFlow};

@@ -6,14 +6,14 @@
 //! system interrupts between two parts, delays no other.
 #![allow(unsafe_code, reason = "threads that outlive a loop run a closure that borrows from it")]
 
+use super::sync::{
+    Arc, AtomicBool, AtomicUsize, Builder, Condvar, Mutex, MutexGuard, Ordering, SPINS, spin_loop, yield_now,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-/// Number of looks for the next loop before a thread yields to other threads.
-const SPINS: usize = 1000;
 /// Number of looks for the next loop before a thread sleeps.
-const LOOKS: usize = SPINS + 200;
+const LOOKS: usize = SPINS + SPINS / 5;
 /// Parts of a loop for each thread.
 const PARTS: usize = 4;
 /// Largest number of threads.
@@ -75,7 +75,7 @@ impl Team {
         });
         for me in 1..threads {
             let shared = Arc::clone(&shared);
-            let made = std::thread::Builder::new().name(format!("ned-{me}")).spawn(move || shared.serve(me));
+            let made = Builder::new().name(format!("ned-{me}")).spawn(move || shared.serve(me));
             if made.is_err() {
                 break;
             }
@@ -234,80 +234,10 @@ impl Shared {
 }
 
 fn pause(looks: usize) {
-    if looks < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+    if looks < SPINS { spin_loop() } else { yield_now() }
 }
 
 /// The content of a lock. No value is left half written by a panic: parts of a loop run without these locks.
 fn locked<U>(lock: &Mutex<U>) -> MutexGuard<'_, U> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_part_runs_once() {
-        for threads in [1, 2, 3, 7] {
-            let team = Team::new(threads);
-            for parts in (0..40).chain([1000]) {
-                let mut seen = vec![0u32; parts];
-                team.each(seen.iter_mut().enumerate(), |(i, seen)| *seen += i as u32 + 1);
-                assert!(seen.iter().zip(1..).all(|(&seen, i)| seen == i), "{threads} threads, {parts} parts");
-            }
-        }
-    }
-
-    #[test]
-    fn loops_follow_each_other_and_pauses() {
-        let team = Team::new(3);
-        let sum = AtomicUsize::new(0);
-        for k in 0..20_000 {
-            team.each(0..5, |part| {
-                sum.fetch_add(part, Ordering::Relaxed);
-            });
-            if k % 5000 == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-        }
-        assert_eq!(sum.into_inner(), 200_000);
-    }
-
-    #[test]
-    fn a_panic_reaches_the_caller_and_the_team_goes_on() {
-        let team = Team::new(2);
-        for bad in 0..8 {
-            let run = || team.each(0..8, |part| assert!(part != bad, "part {part}"));
-            assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
-        }
-        let count = AtomicUsize::new(0);
-        team.each(0..8, |_| {
-            count.fetch_add(1, Ordering::Relaxed);
-        });
-        assert_eq!(count.into_inner(), 8);
-    }
-
-    #[test]
-    fn several_callers_take_turns() {
-        let (team, sum) = (Team::new(2), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    for _ in 0..500 {
-                        team.each(0..4, |part| {
-                            sum.fetch_add(part, Ordering::Relaxed);
-                        });
-                    }
-                });
-            }
-        });
-        assert_eq!(sum.into_inner(), 3 * 500 * 6);
-    }
-
-    #[test]
-    fn parts_are_long_enough() {
-        let lengths = |threads| [0, 10, 99, 100, 1000].map(|length| Team::new(threads).part(length, 50));
-        assert_eq!(lengths(1), [1, 10, 99, 100, 1000]);
-        assert_eq!(lengths(2), [1, 10, 99, 13, 125]);
-    }
 }

@@ -14,13 +14,6 @@ mod barrier;
 mod blocks;
 mod partition;
 
-/// Primitives of thread synchronization, which tests replace.
-mod sync {
-    pub use std::hint::spin_loop;
-    pub use std::sync::atomic::{AtomicUsize, Ordering};
-    pub use std::thread::yield_now;
-}
-
 pub use across::ProcessIndex;
 pub use partition::Partition;
 
@@ -28,6 +21,7 @@ use super::cluster::{Cluster, FlowKey, NewFlow};
 use super::diagonal;
 use super::normalize::margin;
 use super::real::Real;
+use super::sync;
 use barrier::Barrier;
 use blocks::{FlowBlock, LinkBlock, SharedBlocks, flows_of, links_of};
 use subak_core::{IdVec, InputError, LinkId};

@@ -1,22 +1,29 @@
-//! The barrier of parallel NED's threads under loom: every order of their steps, and every value that the memory
-//! model lets a read return, at small sizes. The tested file is the crate's own, with loom's atomics in place of
-//! std's.
+//! The barrier of FlowBlocks' threads, and the threads that share a loop, under loom: every order of their steps, and
+//! every value that the memory model lets a read return, at small sizes. The tested files are the crate's own, with
+//! loom's primitives in place of std's.
 
-use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;
 
 #[path = "../../../src/ned/parallel/barrier.rs"]
 mod barrier;
+#[path = "../../../src/ned/team.rs"]
+#[expect(dead_code, reason = "parts are tested elsewhere")]
+mod team;
 
 /// Loom's primitives of thread synchronization.
 mod sync {
     pub use loom::hint::spin_loop;
-    pub use loom::sync::atomic::{AtomicUsize, Ordering};
-    pub use loom::thread::yield_now;
+    pub use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub use loom::thread::{Builder, yield_now};
+
+    pub const SPINS: usize = 0;
 }
 
 use barrier::Barrier;
+use sync::Arc;
 use sync::Ordering::Relaxed;
+use team::Team;
 
 /// Model of the memory of FlowBlocks and LinkBlocks, one element per writer: thread t writes its sums to `sums[t]`
 /// and its price to `price[t]`.
@@ -74,4 +81,19 @@ fn every_order(threads: usize, rounds: usize, preemptions: usize) {
 #[test]
 fn two_threads_in_every_order() {
     every_order(2, 3, 3);
+}
+
+/// Each part of two loops runs once, its writes are seen after the loop, and both threads end.
+#[test]
+fn loops_in_every_order() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let team = Team::new(2);
+        for _ in 0..2 {
+            let runs = [AtomicU32::new(0), AtomicU32::new(0)];
+            team.each(&runs, |count| count.store(count.load(Relaxed) + 1, Relaxed));
+            assert_eq!(runs.each_ref().map(|count| count.load(Relaxed)), [1, 1]);
+        }
+    });
 }
