@@ -3,9 +3,9 @@
 use crate::parallel::LogicalProcesses;
 use crate::sim::Sim;
 use subak_core::backend::{Backend, Injected, PacketSizes};
-use subak_core::scheme::Scheme;
+use subak_core::scheme::{Port, Scheme};
 use subak_core::{InputError, Network};
-use subak_schemes::{Chosen, Visitor};
+use subak_schemes::{Beside, Chosen, Member, Visitor};
 
 /// Creates a simulation of the scheme called `name` on one thread, with no flows. `params` is as in a spec. `seed`
 /// determines which packets are impaired.
@@ -34,6 +34,31 @@ pub fn build_on<'a>(
 ) -> Result<Box<dyn Backend>, InputError> {
     // The simulation of every scheme is compiled in this crate, not in the crates that call this function.
     build_chosen(name.into(), params, SimBuilder { threads, network, sizes, faults, seed, order: None })
+}
+
+/// A simulation of several schemes on one network, on up to `threads` threads: a flow has the scheme of index
+/// [`FlowPlan::scheme`](subak_core::backend::FlowPlan::scheme).
+pub fn build_beside(
+    threads: usize,
+    members: &[Member],
+    network: &Network,
+    sizes: PacketSizes,
+    faults: &[Injected],
+    seed: u64,
+) -> Result<Box<dyn Backend>, InputError> {
+    check(network, sizes)?;
+    let schemes = beside(members, network, sizes)?;
+    SimBuilder { threads, network, sizes, faults, seed, order: None }.visit(schemes)
+}
+
+/// The schemes `members` on one network; an error if they cannot share its links.
+pub fn beside(members: &[Member], network: &Network, sizes: PacketSizes) -> Result<Beside, InputError> {
+    let schemes = Beside::of(members, network.nic())?;
+    let sizes = sizes.with(schemes.rules().headers);
+    let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
+    let links = network.links().iter_enumerated();
+    let ports: Vec<Port> = links.map(|(l, link)| crate::sizing::port(l, link, sizes, rtt_ns, 0)).collect();
+    schemes.check(&ports, network).map(|()| schemes)
 }
 
 /// Same as [`build`], for tests: events enter the wheel in a random order given by `order`. Results must not depend on

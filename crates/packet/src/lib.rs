@@ -13,7 +13,7 @@ mod sim;
 mod sizing;
 mod wheel;
 
-pub use build::{build, build_on, build_scrambled};
+pub use build::{beside, build, build_beside, build_on, build_scrambled};
 pub use doubts::{doubts, ignores};
 pub use sim::Sim;
 pub use sizing::{default_buffer_bytes, longest_rtt_ns};

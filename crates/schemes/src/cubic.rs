@@ -9,7 +9,7 @@ use crate::tcp::{self, Window, Windows};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, OnHosts, Packet, PacketId, Param, Params, Pop, Port, Queue,
-    Recovery, Rules, Scheme, SchemeKind, Settles, Slab, Source,
+    Recovery, Rules, Scheme, SchemeKind, Settles, SharesLinks, Slab, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -145,6 +145,7 @@ impl Named for Cubic {
         ],
         settles: Settles::NEVER,
         on_hosts: OnHosts::Kernel,
+        shares_links: SharesLinks::Yes,
         ..Info::DEFAULT
     };
 }

@@ -10,8 +10,8 @@ use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, OnHosts, Packet, PacketKind, Param,
-    Params, Port, Recovery, Rules, Scheme, SchemeKind, Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Marks, Named, OnHosts, Packet, PacketKind,
+    Param, Params, Port, Recovery, Rules, Scheme, SchemeKind, Settles, SharesLinks, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -77,6 +77,7 @@ impl Named for Dctcp {
         ],
         settles: Settles::NEVER,
         on_hosts: OnHosts::Kernel,
+        shares_links: SharesLinks::Yes,
         ..Info::DEFAULT
     };
 }
@@ -100,6 +101,9 @@ impl Scheme for Dctcp {
     }
     fn rules(&self) -> Rules {
         Rules { recovery: self.recovery, lossless: self.lossless, ..Rules::default() }
+    }
+    fn marks(&self, port: &Port) -> Option<Marks> {
+        Some(Marks::step("k", self.hop(port).k_bytes))
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let dropped_first = || Doubt::of_marking(around, "k", |port| self.hop(port).k_bytes);

@@ -19,7 +19,7 @@ use crate::tcp;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Param, Params, PathInfo, Port, Recovery,
-    Rules, Scheme, SchemeKind, Settles, Source,
+    Rules, Scheme, SchemeKind, Settles, SharesLinks, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -110,6 +110,7 @@ impl Named for GoogleSwift {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        shares_links: SharesLinks::Yes,
         ..Info::DEFAULT
     };
 }

@@ -21,7 +21,7 @@ use crate::telemetry::{self, IntHeader, Stamper, identity};
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Info, Io, Named, Param, Params, PathInfo, Port, Preset, Rules, Scheme,
-    SchemeKind, Settles, Source,
+    SchemeKind, Settles, SharesLinks, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -121,6 +121,7 @@ impl Named for Hpcc {
             Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
+        shares_links: SharesLinks::No("its links write telemetry into headers of its own"),
         ..Info::DEFAULT
     };
 }

@@ -8,6 +8,7 @@
 mod macros;
 
 mod any;
+mod beside;
 pub mod foreign;
 pub mod hosts;
 mod lossless;
@@ -21,6 +22,7 @@ mod tcp;
 pub mod telemetry;
 
 pub use any::AnyScheme;
+pub use beside::{Beside, Member};
 pub use registry::{Chosen, Visitor, scheme, with_scheme};
 
 schemes! {

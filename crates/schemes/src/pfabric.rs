@@ -13,7 +13,7 @@ use crate::tcp::Window;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Load, Loss, Named, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Recovery, Reply, Rules, Scheme, SchemeKind, Settles, SimulationCost, Sink, Source, To,
+    PathInfo, Port, Recovery, Reply, Rules, Scheme, SchemeKind, Settles, SharesLinks, SimulationCost, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -88,6 +88,7 @@ impl Named for PFabric {
             Param::number("patience", 5.0, AMOUNT, "timeouts in a row before a sender only probes"),
         ],
         settles: Settles::NEVER,
+        shares_links: SharesLinks::No("its queues serve packets by the bytes that their flows have left"),
         ..Info::DEFAULT
     };
 }

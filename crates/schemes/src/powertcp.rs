@@ -18,7 +18,7 @@ use crate::telemetry::{self, IntHeader, Stamper, identity};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Headers, Info, Io, Named, Param, Params, PathInfo, Port, Rules, Scheme, SchemeKind, Settles,
-    Source,
+    SharesLinks, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -89,6 +89,7 @@ impl Named for PowerTcp {
             Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
+        shares_links: SharesLinks::No("its links write telemetry into headers of its own"),
         ..Info::DEFAULT
     };
 }

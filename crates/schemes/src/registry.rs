@@ -9,7 +9,7 @@ use crate::over::{AsWeights, NumberNote, Optimizer, Over, Part, Rate, Transport,
 use crate::{OPTIMIZERS, TRANSPORTS, WHOLE, all_pairs, kind_of_optimizer, kind_of_transport, with_pair, with_whole};
 use std::sync::LazyLock;
 use subak_core::InputError;
-use subak_core::scheme::{Goal, Info, Named, OnHosts, Param, Params, Scheme, Settles, Utilities};
+use subak_core::scheme::{Goal, Info, Named, OnHosts, Param, Params, Scheme, Settles, SharesLinks, Utilities};
 
 /// Parameters of a scheme as a spec sets them.
 pub type GivenParams = serde_json::Map<String, serde_json::Value>;
@@ -24,6 +24,9 @@ pub trait Visitor {
     /// Whether the visitor runs the scheme's state machines. If not, it only reads the scheme's properties, and the
     /// instance may have been visited before: see [`scheme`].
     const RUNS: bool = false;
+    /// Whether the visitor accepts only schemes whose flows can use the same links as those of other schemes. Other
+    /// schemes are refused, and no code is compiled for them.
+    const BESIDE_ONLY: bool = false;
     /// Visits the selected scheme.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
 }
@@ -164,6 +167,9 @@ pub(crate) fn visit_whole<S: Named, V: Visitor>(given: &GivenParams, visitor: V)
     if const { V::CONTROL_ONLY && !S::INFO.lives_on_control } {
         return Err(no_control(S::INFO.name));
     }
+    if const { V::BESIDE_ONLY && !matches!(S::INFO.shares_links, SharesLinks::Yes) } {
+        return Err(alone(&S::INFO));
+    }
     Ok(visitor.visit(S::new(&Params::resolve(&S::INFO, given)?)?))
 }
 
@@ -174,6 +180,9 @@ pub(crate) fn visit_pair<S: Scheme, V: Visitor>(
 ) -> Result<V::Out, InputError> {
     if const { V::CONTROL_ONLY } {
         return Err(no_control(info.name));
+    }
+    if const { V::BESIDE_ONLY } {
+        return Err(alone(info));
     }
     Ok(visitor.visit(S::new(&Params::resolve(info, given)?)?))
 }
@@ -189,6 +198,9 @@ where
 {
     if const { V::CONTROL_ONLY } {
         return Err(no_control(info.name));
+    }
+    if const { V::BESIDE_ONLY } {
+        return Err(alone(info));
     }
     let params = Params::resolve(info, given)?;
     Ok(visitor.visit(Over::of(AsWeights::of(O::new(&params)?), F::new(&params)?)))
@@ -208,6 +220,17 @@ fn visit_foreign<V: Visitor>(
         Made::Plain(scheme) => visitor.visit(scheme),
         Made::WithTelemetry(scheme) => visitor.visit(scheme),
     })
+}
+
+/// Error for a scheme whose flows cannot use the same links as those of others.
+fn alone(info: &Info) -> InputError {
+    let why = match info.shares_links {
+        SharesLinks::No(why) => why,
+        SharesLinks::Yes => "it is no scheme of one piece",
+    };
+    let able = schemes().iter().filter(|other| other.shares_links == SharesLinks::Yes).map(|other| other.name);
+    let what = format!("scheme \"{}\" cannot share links with another: {why}", info.name);
+    InputError::new("scheme", what, format!("these can: {}", able.collect::<Vec<_>>().join(", ")))
 }
 
 fn no_control(name: &str) -> InputError {
@@ -234,6 +257,7 @@ pub fn pair<O: Optimizer, F: Transport>() -> Info {
         goal,
         weights: true,
         params: joined(o.params, f.params).leak(),
+        shares_links: SharesLinks::No("its transport divides links among its own flows"),
         settles: Settles {
             within: o.settles.within.max(f.settles.within),
             rtts: F::SLOWDOWN * o.settles.rtts + f.settles.rtts,

@@ -7,7 +7,7 @@ use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Info, Io, Loss, Named, OnHosts, Packet, Params, Port, Recovery, Rules, Scheme, SchemeKind,
-    Settles, Source,
+    Settles, SharesLinks, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -36,6 +36,7 @@ impl Named for Reno {
         params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN, tcp::TIMEOUT, tcp::PROBE],
         settles: Settles::NEVER,
         on_hosts: OnHosts::Kernel,
+        shares_links: SharesLinks::Yes,
         ..Info::DEFAULT
     };
 }

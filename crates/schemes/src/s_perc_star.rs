@@ -90,6 +90,7 @@ impl Rule for Robust {
         settles: Settles { within: 0.02, rtts: 60.0 },
         bound: Bound::SixW2,
         on_hosts: OnHosts::Control,
+        shares_links: Info::DEFAULT.shares_links,
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = true;

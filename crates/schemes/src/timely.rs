@@ -26,7 +26,7 @@ use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Preset, Rules, Scheme, SchemeKind, Settles, Source,
+    Port, Preset, Rules, Scheme, SchemeKind, Settles, SharesLinks, Source,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -171,6 +171,7 @@ impl Named for Timely {
             Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
+        shares_links: SharesLinks::No("its queues have priorities, and its NICs write times into headers of its own"),
         ..Info::DEFAULT
     };
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Reply, Rules, Scheme, SchemeKind, Settles, Sink, Source,
+    Reply, Rules, Scheme, SchemeKind, Settles, SharesLinks, Sink, Source,
 };
 use subak_core::{IdVec, InputError, Nic, Ns, SubflowId, Utility};
 
@@ -103,6 +103,7 @@ impl Named for Wrr {
             tcp::PROBE,
         ],
         settles: Settles::NEVER,
+        shares_links: SharesLinks::No("its queues share links by the weights of its own flows"),
         ..Info::DEFAULT
     };
 }

@@ -47,6 +47,8 @@ pub struct FlowPlan {
     pub utility: Option<Arc<Utility>>,
     /// Factor on the flow's utility that may grow over time.
     pub urgency: Urgency,
+    /// Index of the flow's scheme among those of the run; 0 if the run has one.
+    pub scheme: u8,
 }
 
 impl FlowPlan {
@@ -63,6 +65,7 @@ impl FlowPlan {
             demand_bps: f64::INFINITY,
             utility: None,
             urgency: Urgency::Constant,
+            scheme: 0,
         }
     }
 }

@@ -177,6 +177,8 @@ pub struct Info {
     pub bound: Bound,
     /// How real hosts run the scheme.
     pub on_hosts: OnHosts,
+    /// Whether flows of other schemes can use the same links.
+    pub shares_links: SharesLinks,
 }
 
 impl Info {
@@ -193,7 +195,42 @@ impl Info {
         settles: Settles::NEVER,
         bound: Bound::None,
         on_hosts: OnHosts::No,
+        shares_links: SharesLinks::No("its links divide their capacity among its own flows"),
     };
+}
+
+/// Whether flows of a scheme can use the same links as flows of other schemes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharesLinks {
+    /// They can: its links need no more than a drop-tail FIFO that may set ECN marks ([`Scheme::marks`](super::Scheme::marks)).
+    Yes,
+    /// They cannot, for this reason: a clause about the scheme.
+    No(&'static str),
+}
+
+/// Queue lengths at which a link sets ECN marks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Marks {
+    /// The parameter that sets the length.
+    pub param: String,
+    /// Queue length from which on packets may be marked, bytes.
+    pub low_bytes: u64,
+    /// Queue length from which on every packet is marked, bytes.
+    pub high_bytes: u64,
+    /// Probability of a mark just below `high_bytes`; 1 for a step.
+    pub most: f64,
+}
+
+impl Marks {
+    /// Every packet that arrives at a queue of `bytes` or more is marked, which the parameter `param` sets.
+    pub fn step(param: &str, bytes: u64) -> Self {
+        Marks { param: param.to_string(), low_bytes: bytes, high_bytes: bytes, most: 1.0 }
+    }
+
+    /// Whether both mark the same packets.
+    pub fn agree(&self, other: &Marks) -> bool {
+        (self.low_bytes, self.high_bytes, self.most) == (other.low_bytes, other.high_bytes, other.most)
+    }
 }
 
 /// A proven bound on the rounds in which rates become exact.
@@ -484,6 +521,8 @@ pub struct FlowInfo {
     pub links: IdVec<SubflowId, Vec<LinkId>>,
     /// Seed of the flow's random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
+    /// Index of the flow's scheme among those of the run; 0 if the run has one.
+    pub scheme: u8,
 }
 
 impl FlowInfo {
@@ -503,6 +542,7 @@ impl FlowInfo {
             rtt_ns: paths.iter().map(|p| p.base_rtt_ns).max().unwrap_or(1),
             line_rate_bps: paths.iter().map(|p| p.line_rate_bps).fold(0.0, f64::max),
             seed: 0,
+            scheme: 0,
             paths: paths.into(),
         }
     }

@@ -19,8 +19,8 @@ pub use circumstances::Circumstances;
 pub use doubts::{Around, Doubt, FlowShares, LeastShare};
 pub use follows::Follows;
 pub use info::{
-    Bound, Doubtful, FlowInfo, Goal, InRounds, Info, OnHosts, Param, Params, PathInfo, Port, Preset, SchemeKind,
-    Settles, Utilities,
+    Bound, Doubtful, FlowInfo, Goal, InRounds, Info, Marks, OnHosts, Param, Params, PathInfo, Port, Preset, SchemeKind,
+    Settles, SharesLinks, Utilities,
 };
 pub use io::{Effect, Io, Note, To, UpdateRecord};
 pub use lossless::{Lossless, Threshold};
@@ -65,6 +65,16 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn work(&self, load: &Load) -> SimulationCost {
         let _ = load;
         SimulationCost::per_hop(self.rules().per_hop)
+    }
+    /// Loss recovery of the flows with index `scheme` ([`FlowInfo::scheme`]), if several schemes are run together.
+    fn recovery(&self, scheme: u8) -> Recovery {
+        let _ = scheme;
+        self.rules().recovery
+    }
+    /// Queue lengths at which the port sets ECN marks; `None` if it sets none.
+    fn marks(&self, port: &Port) -> Option<Marks> {
+        let _ = port;
+        None
     }
     /// Whether it sends control packets.
     fn sends_ctl(&self) -> bool {

@@ -16,6 +16,8 @@ pub(crate) struct FlowState<S: Scheme> {
     /// The flow's subflows have the indices `first_sub..first_sub + subflows`.
     pub first_sub: SubId,
     pub subflows: u8,
+    /// Index of the flow's scheme among those of the run.
+    pub scheme: u8,
     pub size_bytes: Option<u64>,
     /// Payload not yet assigned to a subflow, bytes.
     pub unsent_bytes: u64,

@@ -25,7 +25,8 @@ impl<S: Scheme> Sim<S> {
             let info = self.path_info(route);
             paths.push(info);
             let Path { forward, back, symmetric } = self.path(route);
-            let recovery = Recovery { patient: ways.is_some(), ..self.recovery_over(route, info.base_rtt_ns) };
+            let recovery =
+                Recovery { patient: ways.is_some(), ..self.recovery_over(plan.scheme, route, info.base_rtt_ns) };
             let sub = Subflow {
                 flow,
                 number: SubflowId::from_index(number),
@@ -67,6 +68,7 @@ impl<S: Scheme> Sim<S> {
             rtt_ns: self.set.rtt_ns,
             line_rate_bps: self.set.line_rate_bps,
             seed,
+            scheme: plan.scheme,
         };
         let subflows = info.links.len();
         let state = FlowState {
@@ -74,6 +76,7 @@ impl<S: Scheme> Sim<S> {
             sink: self.scheme.sink(&info),
             first_sub,
             subflows: subflows as u8,
+            scheme: plan.scheme,
             size_bytes: plan.size_bytes,
             unsent_bytes: plan.size_bytes.unwrap_or(u64::MAX),
             acked_bytes: 0,
@@ -95,10 +98,10 @@ impl<S: Scheme> Sim<S> {
         flow
     }
 
-    /// Loss recovery parameters for `route`. Bounds of the RTO grow with the base RTT. The default minimum RTO covers
+    /// Loss recovery parameters of flows of `scheme` for `route`. Bounds of the RTO grow with the base RTT. The default minimum RTO covers
     /// full buffers on the path and on the reverse path, since ACKs also queue behind data of other flows.
-    fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
-        let mut recovery = self.scheme.rules().recovery;
+    fn recovery_over(&self, scheme: u8, route: &Route, base_rtt_ns: Ns) -> Recovery {
+        let mut recovery = self.scheme.recovery(scheme);
         let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);
         recovery.rto_max_ns = recovery.rto_max_ns.max(least_ns);
         if recovery.rto_min_ns > 0 {
@@ -143,7 +146,7 @@ impl<S: Scheme> Sim<S> {
                 self.ends.source(flow).on_leave(&mut self.io, k);
                 self.carry_out_once_started(flow);
             }
-            let recovery = self.recovery_over(route, info.base_rtt_ns);
+            let recovery = self.recovery_over(self.ends.flow(flow).scheme, route, info.base_rtt_ns);
             let now_ns = self.net.now_ns();
             let due_ns = self.ends.reroute(at, path, route.forward[0], recovery, info.base_rtt_ns, now_ns);
             if let Some(due_ns) = due_ns {

@@ -1,6 +1,7 @@
 //! Integration tests of the crate in one program, so that it is linked only once.
 
 mod baselines;
+mod beside;
 mod central;
 mod common;
 mod controller;

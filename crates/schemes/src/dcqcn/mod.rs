@@ -28,7 +28,7 @@ use rate::DcqcnSubflow;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, Around, Class, Doubt, FlowInfo, Goal, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
-    Preset, Reply, Rules, Scheme, SchemeKind, Settles, Sink, Source, To,
+    Preset, Reply, Rules, Scheme, SchemeKind, Settles, SharesLinks, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -173,6 +173,7 @@ impl Named for Dcqcn {
             Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
+        shares_links: SharesLinks::No("its queues have priorities, and its receivers send messages of their own"),
         ..Info::DEFAULT
     };
 }

@@ -23,8 +23,8 @@ use subak_core::backend::Capacities;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Class, Controller, Doubtful, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, NodeInfo, NodeMachine,
-    OnHosts, Packet, Param, Params, PathInfo, Port, Recovery, Rules, Scheme, SchemeKind, Settles, SimulationCost,
-    Source, To, Utilities,
+    OnHosts, Packet, Param, Params, PathInfo, Port, Recovery, Rules, Scheme, SchemeKind, Settles, SharesLinks,
+    SimulationCost, Source, To, Utilities,
 };
 use subak_core::{IdVec, InputError, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, FlowletRate, GROUP_BYTES, HEADER_BYTES};
@@ -146,6 +146,7 @@ impl Named for Flowtune {
         ],
         settles: Settles { within: 0.05, rtts: 200.0 },
 on_hosts: OnHosts::Allocator,
+shares_links: SharesLinks::No("its controller divides links among its own flows"),
 ..Info::DEFAULT
 };
 }

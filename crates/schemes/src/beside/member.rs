@@ -1,0 +1,314 @@
+//! One of several schemes on a network, without its type: its state machines, which see packets as those of a run with
+//! that scheme alone.
+
+use super::{Beside, Message, Owner};
+use crate::registry::Visitor;
+use std::any::{Any, TypeId};
+use std::fmt::Debug;
+use std::sync::Arc;
+use subak_core::scheme::{
+    Ack, Around, Doubt, Effect, FlowInfo, Hop, Io, Load, Loss, Marks, Note, Packet, PathInfo, Port, Queue, Refused,
+    Reply, Requester, Rules, Scheme, SimulationCost, Sink, Source, Visit,
+};
+use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
+
+/// A scheme without its type.
+pub(super) trait AnyMember: Send {
+    fn copy(&self) -> Box<dyn AnyMember>;
+    fn rules(&self) -> Rules;
+    fn marks(&self, port: &Port) -> Option<Marks>;
+    /// Size of the scheme's queue at the port, bytes, if it is a drop-tail FIFO.
+    fn room_bytes(&self, port: &Port) -> Option<u64>;
+    fn work(&self, load: &Load) -> SimulationCost;
+    fn sends_ctl(&self) -> bool;
+    fn fault(&self) -> Option<InputError>;
+    fn take_notes(&self) -> Vec<Note>;
+    fn on_refused(&self, sender: Requester, why: Refused, at_ns: Ns);
+    fn doubts(&self, around: &Around) -> Vec<Doubt>;
+    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Beside>>;
+    fn sink(&self, flow: &FlowInfo) -> Box<dyn Sink<Beside>>;
+    /// The scheme's hop, if it has one. `schemes`: the number of schemes on the network.
+    fn hop(&self, port: &Port, schemes: u32) -> Option<Box<dyn Hop<Beside>>>;
+}
+
+/// Content of a control message.
+pub(super) trait Content: Debug + Send {
+    fn copy(&self) -> Box<dyn Content>;
+    fn open(self: Box<Self>) -> Box<dyn Any>;
+    fn seen(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Clone + Debug + Send + 'static> Content for T {
+    fn copy(&self) -> Box<dyn Content> {
+        Box::new(self.clone())
+    }
+    fn open(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+    fn seen(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Makes a member of a scheme; an error is the reason why it cannot be one.
+pub(super) struct MemberBuilder {
+    pub owner: u8,
+}
+
+impl Visitor for MemberBuilder {
+    type Out = Result<Box<dyn AnyMember>, String>;
+    const RUNS: bool = true;
+    const BESIDE_ONLY: bool = true;
+    fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
+        if TypeId::of::<S::Data>() != TypeId::of::<()>() {
+            return Err("its packets have a header of its own".to_string());
+        }
+        if scheme.controller(&Network::default()).is_some() {
+            return Err("it has a central controller".to_string());
+        }
+        Ok(Box::new(Typed { owner: self.owner, scheme }))
+    }
+}
+
+struct Typed<S> {
+    owner: u8,
+    scheme: S,
+}
+
+impl<S: Scheme> AnyMember for Typed<S> {
+    fn copy(&self) -> Box<dyn AnyMember> {
+        Box::new(Typed { owner: self.owner, scheme: self.scheme.clone() })
+    }
+    fn rules(&self) -> Rules {
+        self.scheme.rules()
+    }
+    fn marks(&self, port: &Port) -> Option<Marks> {
+        self.scheme.marks(port)
+    }
+    fn room_bytes(&self, port: &Port) -> Option<u64> {
+        self.scheme.queue(port).fixed_room_bytes()
+    }
+    fn work(&self, load: &Load) -> SimulationCost {
+        self.scheme.work(load)
+    }
+    fn sends_ctl(&self) -> bool {
+        self.scheme.sends_ctl()
+    }
+    fn fault(&self) -> Option<InputError> {
+        self.scheme.fault()
+    }
+    fn take_notes(&self) -> Vec<Note> {
+        self.scheme.take_notes()
+    }
+    fn on_refused(&self, sender: Requester, why: Refused, at_ns: Ns) {
+        self.scheme.on_refused(sender, why, at_ns);
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        self.scheme.doubts(around)
+    }
+    fn source(&self, flow: &FlowInfo) -> Box<dyn Source<Beside>> {
+        Box::new(Adapter::<S, _>::new(self.owner, self.scheme.source(flow)))
+    }
+    fn sink(&self, flow: &FlowInfo) -> Box<dyn Sink<Beside>> {
+        Box::new(Adapter::<S, _>::new(self.owner, self.scheme.sink(flow)))
+    }
+    fn hop(&self, port: &Port, schemes: u32) -> Option<Box<dyn Hop<Beside>>> {
+        let adapter = || Adapter { schemes, ..Adapter::<S, _>::new(self.owner, self.scheme.hop(port)) };
+        (TypeId::of::<S::Hop>() != TypeId::of::<()>()).then(|| Box::new(adapter()) as Box<dyn Hop<Beside>>)
+    }
+}
+
+/// A state machine of the scheme `S` among several schemes.
+struct Adapter<S: Scheme, M> {
+    owner: u8,
+    /// Timers of hops are numbered `timer * schemes + owner`: one hop has the timers of all schemes.
+    schemes: u32,
+    machine: M,
+    io: Io<S>,
+}
+
+impl<S: Scheme, M> Adapter<S, M> {
+    fn new(owner: u8, machine: M) -> Self {
+        Adapter { owner, schemes: 1, machine, io: Io::default() }
+    }
+
+    /// Calls `act` with the machine, and passes its effects on.
+    #[inline]
+    fn call<T>(&mut self, io: &mut Io<Beside>, act: impl FnOnce(&mut M, &mut Io<S>) -> T) -> T {
+        (self.io.now_ns, self.io.came_by) = (io.now_ns, io.came_by);
+        let out = act(&mut self.machine, &mut self.io);
+        if self.io.has_effects() {
+            self.pass_on(io);
+        }
+        out
+    }
+
+    fn pass_on(&mut self, io: &mut Io<Beside>) {
+        let place = if self.schemes > 1 { u32::from(self.owner) } else { 0 };
+        for effect in self.io.take_effects() {
+            match effect {
+                Effect::Ctl { to, subflow, message, class, bytes } => {
+                    io.ctl(to, subflow, Message { owner: self.owner, content: Box::new(message) }, class, bytes);
+                }
+                Effect::Timer { timer, at_ns } => io.timer(timer * self.schemes + place, at_ns),
+                Effect::Pace { subflow, rate_bps, window_bytes } => io.pace(subflow, rate_bps, window_bytes),
+                Effect::Pause { link, class, on } => io.pause(link, class, on),
+            }
+        }
+    }
+
+    /// The message of this scheme; `None` if it is another's.
+    fn opened(&self, message: Message) -> Option<S::Ctl> {
+        let content = message.content.open();
+        content.downcast().ok().filter(|_| message.owner == self.owner).map(|message| *message)
+    }
+}
+
+/// A packet as its scheme sees it, or as another scheme does.
+#[inline]
+fn view<S: Scheme>(packet: &Packet<Beside>) -> Packet<S> {
+    Packet {
+        flow: packet.flow,
+        route: packet.route,
+        number: packet.number,
+        bytes: packet.bytes,
+        content: packet.content,
+        cumulative: packet.cumulative,
+        hop: packet.hop,
+        subflow: packet.subflow,
+        way: packet.way,
+        kind: packet.kind,
+        class: packet.class,
+        ecn: packet.ecn,
+        sent_ns: packet.sent_ns,
+        enqueued_ns: packet.enqueued_ns,
+        waited_ns: packet.waited_ns,
+        data: S::Data::default(),
+        ctl: None,
+    }
+}
+
+impl<S: Scheme> Source<Beside> for Adapter<S, S::Source> {
+    fn on_start(&mut self, io: &mut Io<Beside>) {
+        self.call(io, |source, io| source.on_start(io));
+    }
+    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Beside>, remaining_bytes: u64) {
+        let mut own = view(packet);
+        self.machine.stamp(now_ns, &mut own, remaining_bytes);
+        (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, Owner(self.owner));
+    }
+    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<Owner>) {
+        let Ack { subflow, acked_bytes, rtt_ns, ecn, in_flight_bytes, remaining_bytes, .. } = *ack;
+        let Ack { segment, next_segment, .. } = *ack;
+        let data = S::Data::default();
+        let own =
+            Ack { subflow, acked_bytes, rtt_ns, ecn, in_flight_bytes, remaining_bytes, segment, next_segment, data };
+        self.call(io, |source, io| source.on_ack(io, &own));
+    }
+    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message) {
+        if let Some(message) = self.opened(message) {
+            self.call(io, |source, io| source.on_ctl(io, subflow, message));
+        }
+    }
+    fn on_timer(&mut self, io: &mut Io<Beside>, timer: u32) {
+        self.call(io, |source, io| source.on_timer(io, timer));
+    }
+    fn on_loss(&mut self, io: &mut Io<Beside>, loss: &Loss) {
+        self.call(io, |source, io| source.on_loss(io, loss));
+    }
+    fn on_weight(&mut self, io: &mut Io<Beside>, weight: f64, utility: &Arc<Utility>) {
+        self.call(io, |source, io| source.on_weight(io, weight, utility));
+    }
+    fn on_leave(&mut self, io: &mut Io<Beside>, subflow: SubflowId) {
+        self.call(io, |source, io| source.on_leave(io, subflow));
+    }
+    fn on_left(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message, bytes: u32) {
+        if let Some(message) = self.opened(message) {
+            self.call(io, |source, io| source.on_left(io, subflow, message, bytes));
+        }
+    }
+    fn on_reroute(&mut self, io: &mut Io<Beside>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
+        self.call(io, |source, io| source.on_reroute(io, subflow, path, links));
+    }
+    fn on_finish(&mut self, io: &mut Io<Beside>) {
+        self.call(io, |source, io| source.on_finish(io));
+    }
+}
+
+impl<S: Scheme> Sink<Beside> for Adapter<S, S::Sink> {
+    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<Owner> {
+        let own = view(packet);
+        match self.call(io, |sink, io| sink.on_data(io, &own)) {
+            Reply::Ack(_) => Reply::Ack(packet.data),
+            Reply::Withhold => Reply::Withhold,
+        }
+    }
+    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message, bytes: u32) {
+        if let Some(message) = self.opened(message) {
+            self.call(io, |sink, io| sink.on_ctl(io, subflow, message, bytes));
+        }
+    }
+    fn on_timer(&mut self, io: &mut Io<Beside>, timer: u32) {
+        self.call(io, |sink, io| sink.on_timer(io, timer));
+    }
+}
+
+impl<S: Scheme> Adapter<S, S::Hop> {
+    /// Shows a packet to the hop; changes of other schemes' packets are dropped.
+    #[inline]
+    fn show(
+        &mut self,
+        io: &mut Io<Beside>,
+        packet: &mut Packet<Beside>,
+        act: impl FnOnce(&mut S::Hop, &mut Io<S>, &mut Packet<S>),
+    ) {
+        let mut own = view(packet);
+        self.call(io, |hop, io| act(hop, io, &mut own));
+        if packet.data.0 == self.owner {
+            (packet.class, packet.ecn) = (own.class, own.ecn);
+        }
+    }
+
+    fn is_own(&self, timer: u32) -> bool {
+        timer % self.schemes == u32::from(self.owner)
+    }
+}
+
+impl<S: Scheme> Hop<Beside> for Adapter<S, S::Hop> {
+    fn observes_departures(&self) -> bool {
+        self.machine.observes_departures()
+    }
+    fn has_state(&self) -> bool {
+        self.machine.has_state()
+    }
+    fn on_start(&mut self, io: &mut Io<Beside>) {
+        self.call(io, |hop, io| hop.on_start(io));
+    }
+    fn on_enqueue(&mut self, io: &mut Io<Beside>, packet: &mut Packet<Beside>, port: &Port) {
+        self.show(io, packet, |hop, io, packet| hop.on_enqueue(io, packet, port));
+    }
+    fn on_dequeue(&mut self, io: &mut Io<Beside>, packet: &mut Packet<Beside>, port: &Port) {
+        self.show(io, packet, |hop, io, packet| hop.on_dequeue(io, packet, port));
+    }
+    fn on_capacity(&mut self, port: &Port) {
+        self.machine.on_capacity(port);
+    }
+    fn on_topology(&mut self, port: &Port) {
+        self.machine.on_topology(port);
+    }
+    fn on_ctl(&mut self, io: &mut Io<Beside>, message: &mut Message, visit: Visit, port: &Port) {
+        if message.owner != self.owner {
+            return;
+        }
+        let Some(own) = message.content.seen().downcast_mut() else { return };
+        (self.io.now_ns, self.io.came_by) = (io.now_ns, io.came_by);
+        self.machine.on_ctl(&mut self.io, own, visit, port);
+        self.pass_on(io);
+    }
+    fn on_timer(&mut self, io: &mut Io<Beside>, timer: u32, port: &Port) {
+        if self.is_own(timer) {
+            let timer = timer / self.schemes;
+            self.call(io, |hop, io| hop.on_timer(io, timer, port));
+        }
+    }
+}
