@@ -131,7 +131,9 @@ def classes_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def of_class(row: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """The row of a comparison for the flows of the class ``name`` alone."""
     found = next((one for one in row.get("classes", ()) if one["class"] == name), None)
-    return None if found is None else {**row, "metrics": found["metrics"], "sizes": found["sizes"]}
+    if found is None:
+        return None
+    return {**row, "scheme": found.get("scheme", row["scheme"]), "metrics": found["metrics"], "sizes": found["sizes"]}
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:

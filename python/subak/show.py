@@ -233,8 +233,9 @@ def _classes(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]
     listed = table(None, "Class", "Scheme", *(["Sweep point"] if summary["axes"] else []), *(m.title for m in CLASSES))
     for name in names:
         for row in summary["rows"]:
-            where = [labels.get(row["scheme"], row["scheme"]), sweep_point_of(row["axes"], summary["axes"])]
             if mine := of_class(row, name):
+                label = labels.get(mine["scheme"], mine["scheme"])
+                where = [label, sweep_point_of(row["axes"], summary["axes"])]
                 listed.add_row(name, *filter(None, where), *(m.in_row(mine) for m in CLASSES))
     out.print(listed)
 

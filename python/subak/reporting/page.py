@@ -169,9 +169,9 @@ def _classes(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str
     body = ""
     for name in names:
         for row in rows:
-            texts = [name, run.shown(row["scheme"]), *([sweep_point_of(row["axes"], axes)] if axes else [])]
-            first = "".join(f'<td class="name">{escape(text)}</td>' for text in texts)
             if mine := of_class(row, name):
+                texts = [name, run.shown(mine["scheme"]), *([sweep_point_of(row["axes"], axes)] if axes else [])]
+                first = "".join(f'<td class="name">{escape(text)}</td>' for text in texts)
                 body += f"<tr>{first}{''.join(f'<td>{escape(m.in_row(mine))}</td>' for m in CLASSES)}</tr>"
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 

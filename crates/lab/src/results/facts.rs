@@ -39,6 +39,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "time_ns",
     "flow_id",
     "class",
+    "scheme",
     "ctl_drops",
     "ctl_bytes",
     "assigned_bps",
@@ -95,6 +96,8 @@ pub(crate) struct TrialFacts {
     pub flows: Vec<FlowFact>,
     /// Names of the classes of flows, in the order of the first flow of each.
     pub classes: Vec<String>,
+    /// Label of the scheme of each class.
+    pub class_schemes: Vec<String>,
     /// Jobs that started after the warm-up, with their names.
     pub jobs: Vec<(String, FlowFact)>,
     /// Number of flows that a scheme of the user's held for ever.
@@ -119,9 +122,10 @@ pub(crate) struct TrialFacts {
 
 impl TrialFacts {
     /// Index of the class called `name`, which is added if it is new.
-    fn class(&mut self, name: &str) -> usize {
+    fn class(&mut self, name: &str, scheme: &str) -> usize {
         self.classes.iter().position(|known| known == name).unwrap_or_else(|| {
             self.classes.push(name.to_string());
+            self.class_schemes.push(scheme.to_string());
             self.classes.len() - 1
         })
     }
@@ -153,7 +157,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
     let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
     let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
     let (dropped, assigned) = (whole(batch, "dropped_in_run"), number(batch, "assigned_bps"));
-    let class = text(batch, "class");
+    let (class, scheme) = (text(batch, "class"), text(batch, "scheme"));
     let fact = |i: usize, class: Option<usize>| {
         size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
             size_bytes,
@@ -173,7 +177,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
         run.ctl_lost += u64::from(ctl_drops(i).is_some_and(|n| n > 0));
         match kind(i) {
             Some("flow") if measured(i) == Some(true) => {
-                let class = class(i).map(|name| run.class(name));
+                let class = class(i).map(|name| run.class(name, scheme(i).unwrap_or_default()));
                 run.flows.extend(fact(i, class));
             }
             Some("job") if measured(i) == Some(true) => {

@@ -171,7 +171,7 @@ pub(super) fn pooled(first: &FirstSeed) -> Vec<(&'static str, String)> {
     };
     let told = |cause: PooledCause| {
         let labels: Vec<String> =
-            first.spec.schemes.iter().filter(|scheme| is(scheme, cause)).map(|s| quoted(&s.label)).collect();
+            first.spec.every_scheme().filter(|scheme| is(scheme, cause)).map(|s| quoted(&s.label)).collect();
         let text = format!(
             "{several} of {} flows (seed {}) have several paths: {}",
             flows.len(),
@@ -227,7 +227,7 @@ pub(super) fn unlike_subflows(first: &FirstSeed) -> Option<(&'static str, String
         };
         scheme.backend().is_ok_and(utility)
     };
-    let labels: Vec<String> = first.spec.schemes.iter().filter(pools).map(|s| quoted(&s.label)).collect();
+    let labels: Vec<String> = first.spec.every_scheme().filter(pools).map(|s| quoted(&s.label)).collect();
     if labels.is_empty() {
         return None;
     }

@@ -33,8 +33,8 @@ pub(super) fn warnings(spec: &ValidSpec) -> Vec<Warning> {
     };
     let of_scenarios = in_each(scenarios.iter().map(|scenario| of_scenario(spec, scenario)));
     let mut all: Vec<Warning> = of_scenarios.into_values().map(|text| warning(None, text)).collect();
-    for place in spec.schemes.iter().map(|choice| choice.place).collect::<BTreeSet<_>>() {
-        let choices: Vec<&SchemeChoice> = spec.schemes.iter().filter(|choice| choice.place == place).collect();
+    for place in spec.every_scheme().map(|choice| choice.place).collect::<BTreeSet<_>>() {
+        let choices: Vec<&SchemeChoice> = spec.every_scheme().filter(|choice| choice.place == place).collect();
         let pairs = scenarios.iter().flat_map(|scenario| choices.iter().map(move |choice| (scenario, choice)));
         let unused = in_each(pairs.map(|(scenario, choice)| of_scheme(scenario, choice)));
         all.extend(unused.into_values().map(|text| warning(choices.first().copied(), text)));
@@ -90,7 +90,7 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     }
     let is_given = |key: &str| scenario.given.contains(&key);
     if is_given("testbed")
-        && !spec.schemes.iter().any(|choice| choice.backend().is_ok_and(|(backend, _)| backend.is_real()))
+        && !spec.every_scheme().any(|choice| choice.backend().is_ok_and(|(backend, _)| backend.is_real()))
     {
         note("testbed", "no scheme of the spec runs on the backend \"testbed\"");
     }
@@ -111,7 +111,7 @@ fn of_scenario(spec: &ValidSpec, scenario: &Scenario) -> Unused {
     }
     let criteria = &measure.convergence;
     let follows = |choice: &SchemeChoice| choice.backend().map_or(true, |(_, info)| info.goal != Goal::Own);
-    if is_given("policy") && criteria.is_empty() && !spec.schemes.iter().any(follows) {
+    if is_given("policy") && criteria.is_empty() && !spec.every_scheme().any(follows) {
         note("policy", "no scheme of the spec follows a policy, and measure.convergence is not given");
     }
     if criteria.iter().any(|criterion| criterion.filter_given && !criterion.received) {

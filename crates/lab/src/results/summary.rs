@@ -54,6 +54,9 @@ pub struct SummaryRow {
 pub struct ClassRow {
     /// Name of the class.
     pub class: String,
+    /// Label of its scheme, if its workload names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
     /// Metrics by name.
     #[serde(serialize_with = "as_map")]
     pub metrics: Vec<(&'static str, Stat)>,
@@ -295,7 +298,12 @@ fn finish(group: &mut Group) {
         let flows: Vec<(Vec<FlowFact>, u64)> = runs.iter().map(|run| (of_class(run), run.end_ns)).collect();
         let metrics: Vec<_> = flows.iter().map(|(flows, end_ns)| of_flows(flows.iter(), *end_ns)).collect();
         let sizes = size_bins(&flows);
-        row.classes.push(ClassRow { class: name.clone(), metrics: over_seeds(&metrics), sizes });
+        let found = runs.iter().find_map(|run| {
+            let class = run.classes.iter().position(|class| class == name)?;
+            run.class_schemes.get(class)
+        });
+        let scheme = found.filter(|scheme| **scheme != row.scheme).cloned();
+        row.classes.push(ClassRow { class: name.clone(), scheme, metrics: over_seeds(&metrics), sizes });
     }
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.jobs.iter().map(|(id, _)| id)).collect();
     for id in names.iter().filter(|_| names.len() <= MOST_JOBS) {

@@ -75,7 +75,7 @@ pub(crate) use columns;
 columns! {
     /// number of the trial
     trial: whole,
-    /// label of the scheme
+    /// label of the scheme; in rows of flows, of the flow's scheme where workloads name schemes
     scheme: text,
     /// seed of the run
     seed: whole,

@@ -63,8 +63,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         let first_seed = FirstSeed::new(spec, scenario);
         let flows = first_seed::shares(&first_seed);
         for (choice, Doubt { kind, text }) in spec
-            .schemes
-            .iter()
+            .every_scheme()
             .flat_map(|choice| doubts(scenario, choice, flows).into_iter().map(move |doubt| (choice, doubt)))
         {
             note(
@@ -78,7 +77,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 },
             );
         }
-        for choice in spec.schemes.iter().filter(|choice| does_not_recover(scenario, choice)) {
+        for choice in spec.every_scheme().filter(|choice| does_not_recover(scenario, choice)) {
             let kind = "no-recovery";
             let text = "it does not come right again after control messages are lost, late or doubled, a switch starts anew, or a link is down for \
                         ever, as faults of this spec bring about: links keep rates of flows that are gone; take a scheme \
@@ -95,12 +94,12 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 },
             );
         }
-        for choice in &spec.schemes {
+        for choice in spec.every_scheme() {
             let Some(text) = left_out(scenario, choice) else { continue };
             let scheme = Some(choice.label.clone());
             note(&mut all, Warning { kind: "left-out", scheme, axes: BTreeMap::new(), trials: trials.clone(), text });
         }
-        for choice in &spec.schemes {
+        for choice in spec.every_scheme() {
             let Ok((_, info)) = choice.backend() else { continue };
             let policy = scenario.under(choice).policy;
             if let Some((least, most)) = info.goal.sound_alpha(policy) {
@@ -218,7 +217,7 @@ fn idle_controller(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static st
         backend.has_controller(&scheme.name, &params, scenario.topology.network()).ok()
     };
     let text = "the section controller has no effect: no scheme of the spec has a central controller".to_string();
-    (!spec.schemes.iter().any(|scheme| has(scheme) != Some(false))).then_some(("left-out", text))
+    (!spec.every_scheme().any(|scheme| has(scheme) != Some(false))).then_some(("left-out", text))
 }
 
 fn slow_link(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, String)> {
@@ -245,7 +244,7 @@ fn unlike_nics(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, S
     let network = scenario.topology.network();
     let nic = |scheme: &SchemeChoice| scheme.backend().ok()?.0.nic(&scheme.name, &scheme.params, network);
     let with = |wanted: Nic| {
-        let labels = spec.schemes.iter().filter(|scheme| nic(scheme) == Some(wanted)).map(|s| quoted(&s.label));
+        let labels = spec.every_scheme().filter(|scheme| nic(scheme) == Some(wanted)).map(|s| quoted(&s.label));
         labels.collect::<Vec<_>>().join(", ")
     };
     let (queue, turns) = (with(Nic::Queue), with(Nic::TakesTurns));
@@ -263,7 +262,7 @@ fn one_path(spec: &ValidSpec, scenario: &Scenario) -> Option<(&'static str, Stri
     let aims = |scheme: &&SchemeChoice| {
         scheme.backend().is_ok_and(|(backend, info)| info.goal != Goal::Own && backend.name() == "packet")
     };
-    let labels: Vec<String> = spec.schemes.iter().filter(aims).map(|s| quoted(&s.label)).collect();
+    let labels: Vec<String> = spec.every_scheme().filter(aims).map(|s| quoted(&s.label)).collect();
     let text = format!(
         "{} set rates by the links of one path of each flow, and its packets take others too (routing.kind): links may carry more \
          than they know of",

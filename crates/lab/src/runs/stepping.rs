@@ -68,6 +68,12 @@ impl Stepping {
         let (scenario, scheme) = spec.scenario(0);
         let scenario = scenario.under(scheme).into_owned();
         let scenario = scenario.drawn(seed).into_owned();
+        let members = scheme.members(&scenario.workload);
+        if let Some(other) = members.iter().find(|other| !other.is_like(members[0])) {
+            let what = format!("schemes {} and {} share the network", quoted(&members[0].label), quoted(&other.label));
+            return Err(InputError::new("workload", what, "run the spec, or step a simulation of one scheme"));
+        }
+        let scheme = members[0];
         let (kind, info) = scheme.backend()?;
         if kind.is_real() {
             let hint = "leave backend away, or take \"packet\" or \"fluid\"";

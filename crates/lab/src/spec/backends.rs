@@ -9,7 +9,7 @@ use subak_core::scheme::{Doubt, FlowShares, Goal, Info, Load, OnHosts, Param, Pa
 use subak_core::{InputError, Network, Nic, Ns};
 use subak_fluid::Stated;
 use subak_schemes::foreign::Definition;
-use subak_schemes::{AnyScheme, Chosen, registry};
+use subak_schemes::{AnyScheme, Chosen, Member, registry};
 
 /// Estimated cost of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -236,6 +236,39 @@ pub fn traits(name: &str) -> Result<Traits, InputError> {
         recovers: rules.recovers,
         lossless: rules.lossless.is_some(),
     })
+}
+
+/// One of several schemes on a network, with its parameters.
+#[derive(Debug, Clone)]
+pub struct BesideInput<'a> {
+    /// Label in results.
+    pub label: &'a str,
+    /// Name of the scheme.
+    pub name: &'a str,
+    /// Definition of a scheme supplied by the user.
+    pub definition: Option<&'a dyn Definition>,
+    /// Its parameters.
+    pub params: Map<String, Value>,
+}
+
+impl BesideInput<'_> {
+    fn member(&self) -> Member<'_> {
+        let chosen = self.definition.map_or(Chosen::Named(self.name), Chosen::Foreign);
+        Member { label: self.label, chosen, params: &self.params }
+    }
+}
+
+/// An error if the schemes cannot share links of the network.
+pub fn check_beside(schemes: &[BesideInput], network: &Network, sizes: PacketSizes) -> Result<(), InputError> {
+    let members: Vec<Member> = schemes.iter().map(BesideInput::member).collect();
+    subak_packet::beside(&members, network, sizes).map(|_| ())
+}
+
+/// A simulation of several schemes on one network; a flow's plan has the index of its scheme.
+pub fn build_beside(schemes: &[BesideInput], scene: SimulationInput) -> Result<Box<dyn Backend>, InputError> {
+    let members: Vec<Member> = schemes.iter().map(BesideInput::member).collect();
+    let SimulationInput { network, sizes, faults, seed, threads } = scene;
+    subak_packet::build_beside(threads, &members, network, sizes, faults, seed)
 }
 
 /// The packet-level backend, `subak-packet`. `None`: built-in schemes; otherwise one scheme supplied by the user.

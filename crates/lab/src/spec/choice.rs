@@ -3,9 +3,11 @@
 use crate::spec::backends::{self, BackendKind};
 use crate::spec::outside::Outside;
 use crate::spec::swept::Swept;
+use crate::spec::workload::Traffic;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use subak_core::scheme::Info;
 use subak_core::{InputError, Policy};
 
@@ -39,6 +41,12 @@ pub struct SchemeChoice {
     /// Definition of a scheme supplied by the user; `None` for a built-in one.
     #[serde(skip)]
     pub(crate) outside: Option<Outside>,
+    /// The schemes that workloads name. Their flows run beside those of this scheme.
+    #[serde(skip)]
+    pub(crate) named: Arc<[SchemeChoice]>,
+    /// Whether every workload names a scheme: no flow is of this one, whose label is that of all of them.
+    #[serde(skip)]
+    pub(crate) is_joint: bool,
 }
 
 impl SchemeChoice {
@@ -48,5 +56,17 @@ impl SchemeChoice {
             return Ok((outside.backend(), *outside.definition().info()));
         }
         backends::find(&self.name, self.backend.as_deref())
+    }
+
+    /// The schemes of the flows of `workload`, by the index in a flow's plan.
+    pub(crate) fn members(&self, workload: &Traffic) -> Vec<&SchemeChoice> {
+        let find = |label: &String| self.named.iter().find(|choice| choice.label == *label);
+        workload.schemes().iter().map(|label| label.as_ref().and_then(find).unwrap_or(self)).collect()
+    }
+
+    /// Whether both have the same flows, and differ in the label alone.
+    pub(crate) fn is_like(&self, other: &SchemeChoice) -> bool {
+        let of = |choice: &SchemeChoice| (choice.name.clone(), choice.backend.clone(), choice.params.clone());
+        of(self) == of(other) && self.outside == other.outside && self.own_policy == other.own_policy
     }
 }

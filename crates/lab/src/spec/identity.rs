@@ -44,6 +44,13 @@ impl ValidSpec {
         if let Some(outside) = &scheme.outside {
             held["definition"] = json!(outside.digest);
         }
+        let of_named = |other: &SchemeChoice| {
+            let digest = other.outside.as_ref().map(|outside| outside.digest.clone());
+            json!([other.label, other.name, other.params, digest])
+        };
+        if !scheme.named.is_empty() {
+            held["beside"] = scheme.named.iter().map(of_named).collect();
+        }
         let seed = self.seeds[index % self.seeds.len()];
         let whole = json!({"files": files, "scheme": sorted(&held), "seed": seed, "scenario": sorted_map(&tree)});
         hex(Sha256::new_with_prefix(whole.to_string()))

@@ -255,7 +255,8 @@ impl ValidSpec {
         let policy = root.get("policy");
         let sources = Sources { beside: &spec.beside, given: &spec.given, loader };
         let read = |value: &Value| schemes::schemes(value, policy, &sources);
-        let schemes = root.nested("scheme", read).unwrap_or_default();
+        let workload = root.get("workload");
+        let schemes = root.nested("scheme", |list| schemes::beside(read(list)?, workload)).unwrap_or_default();
         // The other keys of `run` are read with each scenario.
         let run = root.get("run").filter(|run| run.is_object()).cloned().unwrap_or_else(any);
         let seeds = Section::of(&run, scenario::RUN).and_then(|mut run| run.only("seeds", seeds_of));
@@ -288,6 +289,12 @@ impl ValidSpec {
     /// The spec as written, as a tree of values.
     pub fn tree(&self) -> &Map<String, Value> {
         &self.spec.tree
+    }
+
+    /// Every scheme of the spec: those of the runs, and those that workloads name.
+    pub(crate) fn every_scheme(&self) -> impl Iterator<Item = &SchemeChoice> {
+        let named = self.schemes.first().map(|choice| &*choice.named).unwrap_or_default();
+        self.schemes.iter().filter(|choice| !choice.is_joint).chain(named)
     }
 
     /// The number of trials.

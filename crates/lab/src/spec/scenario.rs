@@ -1,7 +1,7 @@
 //! A scenario: the spec at one sweep point, as common input of all schemes and seeds.
 
 use crate::files::Beside;
-use crate::spec::backends::{BackendKind, Cost, ExpectedWork, Features, MOST_NS, SHORT_NS};
+use crate::spec::backends::{self, BackendKind, BesideInput, Cost, ExpectedWork, Features, MOST_NS, SHORT_NS};
 use crate::spec::choice::SchemeChoice;
 use crate::spec::controller;
 use crate::spec::fault::{self, Breakdown};
@@ -196,7 +196,30 @@ impl Scenario {
             }
             policy
         };
-        InputError::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
+        let named = schemes.first().map(|scheme| &*scheme.named).unwrap_or_default();
+        let all = schemes.iter().filter(|scheme| !scheme.is_joint).chain(named);
+        InputError::all(all.filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)?;
+        schemes.iter().try_for_each(|scheme| self.check_members(scheme))
+    }
+
+    /// An error if the schemes of the run's flows cannot share links.
+    fn check_members(&self, scheme: &SchemeChoice) -> Result<(), InputError> {
+        let members = scheme.members(&self.workload);
+        if members.iter().all(|other| other.is_like(members[0])) {
+            return Ok(());
+        }
+        backends::check_beside(&self.of_members(&members)?, self.topology.network(), self.packet)
+    }
+
+    /// Schemes of a run with their parameters, for the backend.
+    pub fn of_members<'a>(&self, members: &[&'a SchemeChoice]) -> Result<Vec<BesideInput<'a>>, InputError> {
+        let one = |choice: &&'a SchemeChoice| {
+            let (_, info) = choice.backend()?;
+            let params = self.circumstances(true).complete(&info, &choice.params);
+            let definition = choice.outside.as_ref().map(|outside| outside.definition());
+            Ok(BesideInput { label: &choice.label, name: &choice.name, definition, params })
+        };
+        members.iter().map(one).collect()
     }
 
     /// An error for a duration or a drain above the backend's maximum.

@@ -8,6 +8,7 @@ use super::swept::Swept;
 use super::{any, policy, sweep, swept};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use subak_core::InputError;
 use subak_core::case::policy_from_value;
 use subak_core::keys::each;
@@ -61,6 +62,82 @@ pub(super) fn schemes(
         }
     }
     Ok(all)
+}
+
+/// Takes the schemes that tables of `workload` name out of the list: the others are those of the runs. If every workload
+/// names one, there is one run of each sweep point.
+pub(super) fn beside(all: Vec<SchemeChoice>, workload: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
+    let one = workload.map(std::slice::from_ref).unwrap_or_default();
+    let tables = workload.and_then(Value::as_array).map_or(one, Vec::as_slice);
+    let mut labels: Vec<&str> = Vec::new();
+    let mut is_joint = !tables.is_empty();
+    for (i, table) in tables.iter().enumerate() {
+        let named = table.get("scheme");
+        is_joint &= named.is_some() && table.get("moved").is_none();
+        let values = named.map(std::slice::from_ref).unwrap_or_default();
+        let values = named.and_then(Value::as_array).map_or(values, Vec::as_slice);
+        for label in values.iter().filter_map(Value::as_str) {
+            if !all.iter().any(|choice| choice.label == label) {
+                let place = if tables.len() > 1 { format!("workload[{i}].scheme") } else { "workload.scheme".into() };
+                let known: Vec<&str> = all.iter().map(|choice| choice.label.as_str()).collect();
+                let what = format!("no [[scheme]] has the label {}", quoted(label));
+                return Err(InputError::new(place, what, format!("these are listed: {}", known.join(", "))));
+            }
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+    }
+    if labels.is_empty() {
+        return Ok(all);
+    }
+    let of = |label: &&str| all.iter().find(|choice| choice.label == **label).cloned();
+    let named: Vec<SchemeChoice> = labels.iter().filter_map(of).collect();
+    for choice in &named {
+        check_named(choice)?;
+    }
+    let mut runs: Vec<SchemeChoice> =
+        all.iter().filter(|choice| !labels.contains(&choice.label.as_str())).cloned().collect();
+    match (is_joint, runs.first()) {
+        (true, Some(unused)) => {
+            let what = format!("every workload names a scheme, and none names {}", quoted(&unused.label));
+            return Err(InputError::new(format!("[{}]", unused.place), what, "leave it away, or name it"));
+        }
+        (true, None) => {
+            let joint = SchemeChoice { label: labels.join(" + "), is_joint, ..named[0].clone() };
+            runs.push(SchemeChoice { base: None, swept: Default::default(), ..joint });
+        }
+        (false, None) => {
+            let what = "workloads name every scheme, and one workload names none";
+            return Err(InputError::new("", what, "name one there, or list a further [[scheme]]"));
+        }
+        (false, Some(_)) => runs.iter().try_for_each(check_named)?,
+    }
+    let named: Arc<[SchemeChoice]> = named.into();
+    Ok(runs.into_iter().map(|choice| SchemeChoice { named: Arc::clone(&named), ..choice }).collect())
+}
+
+/// An error for a scheme that cannot run beside another, whatever the network.
+fn check_named(choice: &SchemeChoice) -> Result<(), InputError> {
+    let (backend, _) = choice.backend()?;
+    let place = format!("[{}]", choice.place);
+    let refusal = |what: String, hint: &str| Err(InputError::new(place.as_str(), what, hint));
+    let label = quoted(&choice.label);
+    if choice.policy.is_some() {
+        let what = format!("scheme {label} runs beside others, and has a policy of its own");
+        return refusal(what, "give the policy to the spec");
+    }
+    if choice.outside.is_some() {
+        let what = format!("scheme {label} runs beside others, and is one of your own");
+        return refusal(what, "run it alone: schemes of Subak's alone share a network");
+    }
+    match backend.name() {
+        "packet" => Ok(()),
+        other => {
+            let what = format!("scheme {label} runs beside others, and its backend is {}", quoted(other));
+            refusal(what, "run it alone: the backend \"packet\" alone has several schemes on one network")
+        }
+    }
 }
 
 fn scheme(value: &Value, of_spec: Option<&Value>, sources: &Sources) -> Result<Vec<SchemeChoice>, InputError> {
@@ -120,6 +197,8 @@ fn scheme(value: &Value, of_spec: Option<&Value>, sources: &Sources) -> Result<V
             own_policy,
             place: 0,
             outside: outside.clone(),
+            named: Arc::default(),
+            is_joint: false,
         })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()

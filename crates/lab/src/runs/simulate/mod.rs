@@ -15,7 +15,8 @@ use crate::runs::task::Trial;
 use crate::runs::testbed;
 use crate::runs::watched::Watching;
 use crate::runs::window::WindowCounts;
-use crate::spec::backends::SimulationInput;
+use crate::spec::backends::{self, SimulationInput};
+use crate::spec::choice::SchemeChoice;
 use crate::spec::measure::Convergence;
 use crate::spec::scenario::Scenario;
 use crate::spec::workload::{Plan, Planned};
@@ -47,10 +48,12 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     crate::spec::policy::apply(scenario.policy, &mut flows)?;
     let placed = scenario.workload.placed(topology, seed, *packet)?;
     let network = scenario.topology.network();
-    let (kind, info) = scheme.backend()?;
+    let members = scheme.members(&scenario.workload);
+    let is_mix = !members.iter().all(|other| other.is_like(members[0]));
+    let (kind, info) = members[0].backend()?;
     let both_ways = scenario.workload.runs_both_ways(&flows);
-    let params = scenario.circumstances(both_ways).complete(&info, &scheme.params);
-    let data_share = kind.rules(&scheme.name, &params)?.share();
+    let params = scenario.circumstances(both_ways).complete(&info, &members[0].params);
+    let data_share = kind.rules(&members[0].name, &params)?.share();
     // Recorded packets must be in time order, and a flow's end may start other flows at once: both require a
     // single thread.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
@@ -62,7 +65,8 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
             Some(backend) => backend,
             None => return Ok(None),
         },
-        false => kind.build(&scheme.name, &params, scene)?,
+        false if is_mix => backends::build_beside(&scenario.of_members(&members)?, scene)?,
+        false => kind.build(&members[0].name, &params, scene)?,
     };
     if scenario.measure.at_sender {
         backend.complete_at_sender();
@@ -78,7 +82,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     let mut named = |row: &ResultRow| {
         let named = ResultRow {
             trial: Some(trial.number as u64),
-            scheme: Some(&scheme.label),
+            scheme: row.scheme.or(Some(&scheme.label)),
             seed: Some(seed),
             load: scenario.load(),
             ..row.clone()
@@ -87,6 +91,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     };
     let mut run = Run {
         trial,
+        members,
         data_share,
         flows: &flows,
         actions: Actions::new(scenario, &flows),
@@ -120,6 +125,8 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
 
 struct Run<'a> {
     trial: &'a Trial<'a>,
+    /// The schemes of the flows, by the index in a flow's plan.
+    members: Vec<&'a SchemeChoice>,
     /// Fraction of each link that the scheme lets data use.
     data_share: f64,
     flows: &'a IdVec<FlowId, Planned>,

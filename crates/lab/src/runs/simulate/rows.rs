@@ -14,6 +14,7 @@ impl Run<'_> {
     pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.live.take_started(now_ns);
         let (backend, flows, seen_bytes) = (&*self.backend, self.flows, &mut self.seen_bytes);
+        let members = &self.members;
         let (workload, classes) = (&self.trial.scenario.workload, self.trial.scenario.measure.rate_classes.as_deref());
         let of_class = |flow: &Planned| flow.class.and_then(|class| workload.class_name(class));
         self.live.keep(|f| {
@@ -26,6 +27,7 @@ impl Run<'_> {
             seen_bytes[f] = view.received_wire_bytes;
             rows(&ResultRow {
                 kind: Some("rate"),
+                scheme: Some(&members[usize::from(flows[f].plan.scheme)].label),
                 time_ns: Some(now_ns),
                 flow: Some(u64::from(f)),
                 flow_id: flows[f].id.as_deref(),
@@ -41,7 +43,7 @@ impl Run<'_> {
 
     pub(super) fn sample_paces(&mut self, now_ns: Ns, rows: &mut RowSink) -> Result<(), Error> {
         self.open.take_started(now_ns);
-        let (backend, flows) = (&*self.backend, self.flows);
+        let (backend, flows, members) = (&*self.backend, self.flows, &self.members);
         let (workload, classes) = (&self.trial.scenario.workload, self.trial.scenario.measure.pace_classes.as_deref());
         let of_class = |flow: &Planned| flow.class.and_then(|class| workload.class_name(class));
         self.open.keep(|f| {
@@ -49,6 +51,7 @@ impl Run<'_> {
             for (subflow, pace) in paces.into_iter().enumerate() {
                 rows(&ResultRow {
                     kind: Some("pace"),
+                    scheme: Some(&members[usize::from(flows[f].plan.scheme)].label),
                     time_ns: Some(now_ns),
                     flow: Some(u64::from(f)),
                     flow_id: flows[f].id.as_deref(),
@@ -159,6 +162,7 @@ impl Run<'_> {
         for (number, flow) in stranded.iter().enumerate().filter(|_| scenario.measure.fct) {
             rows(&ResultRow {
                 kind: Some("flow"),
+                scheme: Some(&self.members[usize::from(flow.plan.scheme)].label),
                 flow: Some((self.flows.len() + number) as u64),
                 flow_id: flow.id.as_deref(),
                 src: self.name(flow.src),
@@ -204,6 +208,7 @@ impl Run<'_> {
         let slowdown = fct_ns.zip(ideal_fct_ns).map(|(fct, ideal)| fct as f64 / ideal as f64);
         ResultRow {
             kind: Some("flow"),
+            scheme: Some(&self.members[usize::from(plan.scheme)].label),
             flow: Some(u64::from(f)),
             flow_id: id.as_deref(),
             src: self.name(*src),

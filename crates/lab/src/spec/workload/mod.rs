@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
-use subak_core::keys::{Key, ValueType};
+use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::section::Section;
 use subak_core::{InputError, NodeId, Ns, Policy};
@@ -54,7 +54,17 @@ const NAME: Key = Key::open(
     "name of the flows' class, which a workload in a list of several has to have",
 );
 
-const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload"), NAME];
+const SCHEME: Key =
+    Key::open("scheme", ValueType::Text, "the run's", "label of the `[[scheme]]` of its flows, beside other schemes");
+
+const MOVED: Key = Key::new(
+    "moved",
+    ValueType::Number(Low::From(0.0), 1.0),
+    "1",
+    "fraction of the hosts, drawn from the seed, whose flows have `scheme`; flows of the other hosts have the run's",
+);
+
+const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload"), NAME, SCHEME, MOVED];
 
 /// Key `subflows`: number of subflows per flow.
 const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows per flow");
@@ -230,7 +240,8 @@ pub(super) fn keys() -> Vec<&'static [Key]> {
 /// Descriptions of all workloads: `kind`, `about` and `keys` of each, with the JSON Schema of its table.
 pub fn described() -> Value {
     let one = |entry: &WorkloadInfo| {
-        let keys: Vec<Key> = entry.keys.iter().chain(Each::keys(entry.common)).copied().chain([NAME]).collect();
+        let keys: Vec<Key> =
+            entry.keys.iter().chain(Each::keys(entry.common)).copied().chain([NAME, SCHEME, MOVED]).collect();
         let own: Vec<Value> = entry.keys.iter().map(Key::described).collect();
         json!({"kind": entry.name, "about": entry.about, "keys": own, "schema": subak_core::keys::table(&keys)})
     };

@@ -15,10 +15,10 @@ use subak_core::keys::each;
 use subak_core::quantity::quoted;
 use subak_core::rng::Stream;
 use subak_core::section::Section;
-use subak_core::{FlowId, IdVec, InputError, LinkId, Ns, Policy};
+use subak_core::{FlowId, IdVec, InputError, LinkId, NodeId, Ns, Policy};
 
 /// Largest number of workloads of a mix.
-const MOST_PARTS: usize = 255;
+const MOST_PARTS: usize = 127;
 
 /// Whether the tables of a list of workloads are parts of a mix; otherwise the list is swept.
 pub(crate) fn is_mix(tables: &[Value]) -> bool {
@@ -32,6 +32,8 @@ pub struct Traffic {
     parts: Vec<Part>,
     /// Whether the spec has a list of workloads.
     is_list: bool,
+    /// Labels of the schemes of the flows, whose index a flow's plan has; `None`: the scheme of the run.
+    schemes: Vec<Option<String>>,
 }
 
 /// A workload, and the keys common to all transfers.
@@ -43,12 +45,50 @@ struct Part {
     place: usize,
     workload: Arc<dyn Workload>,
     each: Each,
+    /// Label of the scheme of its flows; `None`: the scheme of the run.
+    scheme: Option<String>,
+    /// The hosts whose flows have that scheme; `None`: all of them.
+    moved: Option<Moved>,
+}
+
+/// Hosts that have moved to another scheme.
+#[derive(Debug, Clone)]
+struct Moved {
+    /// Fraction of the hosts.
+    share: f64,
+    /// Name of the class of their flows.
+    class: Arc<str>,
+}
+
+impl Moved {
+    /// The hosts that have moved, of those of the network: with a larger share they are more of the same hosts.
+    fn hosts(&self, topology: &Topology, seed: u64) -> HashSet<NodeId> {
+        let mut hosts = topology.hosts().to_vec();
+        Stream::new(seed, "moved hosts").shuffle(&mut hosts);
+        hosts.truncate((self.share * hosts.len() as f64).round() as usize);
+        hosts.into_iter().collect()
+    }
+}
+
+/// Number of the class of flows of hosts that have moved, beside that of the workload at `place`.
+fn class_of_moved(place: usize) -> Option<NonZeroU8> {
+    NonZeroU8::new((place + MOST_PARTS + 1) as u8)
 }
 
 impl Part {
     fn read(value: &Value, files: &Beside) -> Result<Self, InputError> {
         let mut section = Section::of(value, KIND)?;
         let class: Option<String> = section.given("name");
+        let scheme: Option<String> = section.given("scheme");
+        let share: Option<f64> = section.given("moved");
+        for (key, lacks) in [("scheme", scheme.is_none()), ("name", class.is_none())] {
+            if share.is_some() && lacks {
+                let hint = "give the scheme of the hosts that have moved, and the name of the flows' class";
+                section.note(InputError::new("moved", format!("{} is missing", quoted(key)), hint));
+            }
+        }
+        let moved = share.zip(class.as_ref());
+        let moved = moved.map(|(share, class)| Moved { share, class: format!("{class} (moved)").into() });
         let named: String = match section.must("kind") {
             Ok(named) => named,
             Err(fault) => return section.end(Err(fault)),
@@ -65,7 +105,39 @@ impl Part {
             let refused = each.refuse_connections("a flow of the file starts after some of those that it waits for");
             section.keep(refused);
         }
-        section.all(workload.map(|workload| Part { class: class.map(Arc::from), place: 0, workload, each }))
+        section.all(workload.map(|workload| Part {
+            class: class.map(Arc::from),
+            place: 0,
+            workload,
+            each,
+            scheme,
+            moved,
+        }))
+    }
+
+    /// Labels of the schemes of its flows; `None`: the scheme of the run.
+    fn schemes(&self) -> Vec<Option<String>> {
+        let others = self.moved.as_ref().map(|_| None);
+        [self.scheme.clone()].into_iter().chain(others).collect()
+    }
+
+    /// Names of the classes of its flows.
+    fn classes(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.class.iter().chain(self.moved.as_ref().map(|moved| &moved.class))
+    }
+
+    /// Sets the scheme of its flows, by the index in `schemes`, and the class of those of hosts that have moved.
+    /// `seed`: that of the run.
+    fn set_schemes(&self, plan: &mut Plan, schemes: &[Option<String>], topology: &Topology, seed: u64) {
+        let index = |label: &Option<String>| schemes.iter().position(|other| other == label).unwrap_or_default() as u8;
+        let moved = self.moved.as_ref().map(|moved| moved.hosts(topology, seed));
+        for flow in plan.flows.iter_mut().chain(&mut plan.stranded) {
+            let has_moved = moved.as_ref().map(|hosts| flow.src.is_some_and(|src| hosts.contains(&src)));
+            flow.plan.scheme = index(if has_moved == Some(false) { &None } else { &self.scheme });
+            if has_moved == Some(true) {
+                flow.class = class_of_moved(self.place);
+            }
+        }
     }
 
     /// Checks that the hosts and links in the workload exist in the network.
@@ -124,7 +196,8 @@ impl Traffic {
     /// Reads the section; its files are taken from `files`.
     pub(crate) fn read(value: &Value, files: &Beside) -> Result<Self, InputError> {
         let Value::Array(tables) = value else {
-            return Ok(Traffic { parts: vec![Part::read(value, files)?], is_list: false });
+            let part = Part::read(value, files)?;
+            return Ok(Traffic { schemes: part.schemes(), parts: vec![part], is_list: false });
         };
         if tables.len() > MOST_PARTS {
             let what = format!("there are {} workloads", tables.len());
@@ -134,14 +207,20 @@ impl Traffic {
         let mut seen = HashSet::new();
         for (place, part) in parts.iter_mut().enumerate() {
             part.place = place;
-            let Some(class) = &part.class else {
+            if part.class.is_none() {
                 let what = "this workload of the list has no name";
                 let hint = "name each of a mix, or none: a list without names is swept";
                 return Err(InputError::new(format!("[{place}].name"), what, hint));
             };
-            if !seen.insert(Arc::clone(class)) {
+            if let Some(class) = part.classes().find(|class| !seen.insert(Arc::clone(class))) {
                 let what = format!("another workload is named {}, too", quoted(class));
                 return Err(InputError::new(format!("[{place}].name"), what, "give each a name of its own"));
+            }
+        }
+        let mut schemes: Vec<Option<String>> = Vec::new();
+        for label in parts.iter().flat_map(Part::schemes) {
+            if !schemes.contains(&label) {
+                schemes.push(label);
             }
         }
         parts.sort_by_key(|part| part.workload.jobs().is_none());
@@ -152,19 +231,30 @@ impl Traffic {
             let hint = "list all jobs in one workload";
             return Err(InputError::new(place, format!("{} of {} workloads have jobs", 2, tables.len()), hint));
         }
-        Ok(Traffic { parts, is_list: true })
+        Ok(Traffic { parts, is_list: true, schemes })
+    }
+
+    /// Labels of the schemes of the flows, in the order of the spec; `None`: the scheme of the run. The index of a
+    /// flow's scheme is that in its plan.
+    pub(crate) fn schemes(&self) -> &[Option<String>] {
+        &self.schemes
     }
 
     /// Name of a class of flows.
     pub(crate) fn class_name(&self, class: NonZeroU8) -> Option<&str> {
-        self.parts.iter().find(|part| part.place + 1 == usize::from(class.get()))?.class.as_deref()
+        let (place, is_moved) = match usize::from(class.get()) {
+            number if number > MOST_PARTS => (number - MOST_PARTS - 1, true),
+            number => (number - 1, false),
+        };
+        let part = self.parts.iter().find(|part| part.place == place)?;
+        if is_moved { part.moved.as_ref().map(|moved| &*moved.class) } else { part.class.as_deref() }
     }
 
     /// Names of the classes, in the order of the spec; empty if no workload has a name.
     pub(crate) fn classes(&self) -> Vec<&str> {
         let mut parts: Vec<&Part> = self.parts.iter().collect();
         parts.sort_by_key(|part| part.place);
-        parts.into_iter().filter_map(|part| part.class.as_deref()).collect()
+        parts.into_iter().flat_map(Part::classes).map(|class| &**class).collect()
     }
 
     fn any(&self, is: impl Fn(&Part) -> bool) -> bool {
@@ -283,13 +373,15 @@ impl Traffic {
         faults: &[Injected],
         duration_ns: Ns,
     ) -> Result<Plan, InputError> {
-        let mut whole = Plan::default();
+        let (of_run, mut whole) = (seed, Plan::default());
         for part in &self.parts {
             let seed = if self.is_list { Traffic::seed(part, seed) } else { seed };
             let builder = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
             // Errors of jobs name the section already.
             let at = |fault: InputError| if self.is_list { self.at(part, fault).below("workload") } else { fault };
-            whole.join(part.plan(builder, seed).map_err(at)?);
+            let mut plan = part.plan(builder, seed).map_err(at)?;
+            part.set_schemes(&mut plan, &self.schemes, topology, of_run);
+            whole.join(plan);
         }
         match whole.flows.len() as f64 > MOST_FLOWS {
             true => {
