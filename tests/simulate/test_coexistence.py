@@ -213,7 +213,7 @@ def test_a_simulation_that_is_stepped_has_one_scheme(tmp_path: Path) -> None:
 def test_the_tasks_in_the_docs(tmp_path: Path) -> None:
     for name in ("coexistence", "deployment"):
         text = (ROOT / f"examples/tasks/{name}.toml").read_text()
-        assert len(text.splitlines()) < 15, name
+        assert len(text.splitlines()) < 10, name
         task = tomllib.loads(text)
         task["run"] = {"duration": "6ms", "warmup": "500us"}
         results = subak.run(task, tmp_path / name, progress=False)
@@ -222,5 +222,7 @@ def test_the_tasks_in_the_docs(tmp_path: Path) -> None:
             found = [[one.get("scheme", row["scheme"]) for one in row["classes"]] for row in rows]
             assert found == [["dctcp", "dctcp"], ["dctcp", "cubic"]]
         else:
+            axes = results.plot("fct_mean_ns", class_="web (moved)", against="workload.moved")
+            assert [0.25, 0.5, 0.75, 1] in [list(line.get_xdata()) for line in axes.get_lines()]
             charts = figures.charts([tmp_path / name], "sweep", chart="of class web (moved)")
             assert [list(series.x) for chart in charts for series in chart.series] == [[0.25, 0.5, 0.75, 1]]
