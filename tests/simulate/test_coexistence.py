@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import subak
 from conftest import ROOT, Subak
+from own_schemes import TEMPLATES
 from subak.reporting import figures
 
 DCTCP = {"name": "dctcp"}
@@ -151,6 +152,24 @@ def test_cubic_takes_the_link_from_dctcp(tmp_path: Path) -> None:
     assert mine.quantile(0.1) > 97_500, "above the threshold, at which DCTCP's packets are marked"
 
 
+def test_a_scheme_of_the_users_beside_cubic(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text((TEMPLATES / "dctcp.py").read_text())
+    own = {"label": "mine", "python": "mine.py:Dctcp"}
+    for name, scheme, label in (("own", own, "mine"), ("ours", DCTCP, "dctcp")):
+        spec = {
+            "network": {"kind": "star", "hosts": 6},
+            "workload": [of(label, WEB), of("cubic", BULK)],
+            "scheme": [scheme, CUBIC],
+            "run": {"duration": "2ms"},
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps(spec))
+    own, ours = (
+        subak.run(tmp_path / f"{name}.json", tmp_path / name, progress=False, jobs=1) for name in ("own", "ours")
+    )
+    pd.testing.assert_frame_equal(flows(own), flows(ours))
+    assert set(own.table("flow")["scheme"].to_pylist()) == {"mine", "cubic"}
+
+
 def test_a_link_fails_under_two_schemes(tmp_path: Path) -> None:
     network = {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}
     fault = [{"kind": "down", "links": ["leaf0->spine0"], "down": "1ms", "up": "2ms"}]
@@ -172,11 +191,15 @@ def test_a_link_fails_under_two_schemes(tmp_path: Path) -> None:
     ("other", "why"),
     [
         ({"name": "pfabric"}, "its queues serve packets by the bytes that their flows have left"),
-        ({"name": "hpcc"}, "its links write telemetry into headers of its own"),
+        ({"name": "hpcc"}, "switches are lossless under one of them alone (PFC)"),
+        ({"name": "hpcc", "params": {"pfc": "off"}}, "set params.header and params.ack_header to 0"),
         ({"name": "s-perc"}, "its links divide their capacity among its own flows"),
         ({"name": "cubic"}, 'set params.queue = "fifo"'),
         ({"name": "dctcp", "label": "other", "params": {"k": 20}}, "a queue has one threshold: set params.k"),
-        ({"name": "dctcp", "label": "other", "params": {"pfc": "dynamic"}}, 'set params.pfc = "off"'),
+        (
+            {"name": "dctcp", "label": "other", "params": {"pfc": "dynamic"}},
+            "set params.pfc and what belongs to it to the same",
+        ),
         ({"name": "dctcp", "label": "other", "backend": "testbed"}, 'its backend is "testbed"'),
         ({"name": "reno", "policy": {"kind": "fct"}, "label": "other"}, "has a policy of its own"),
     ],

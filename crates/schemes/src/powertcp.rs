@@ -89,7 +89,7 @@ impl Named for PowerTcp {
             Param::number("t", 0.0, ValueType::Time, "base RTT T of all flows; 0: the network's largest"),
         ],
         settles: Settles::NEVER,
-        shares_links: SharesLinks::No("its links write telemetry into headers of its own"),
+        shares_links: SharesLinks::Yes,
         ..Info::DEFAULT
     };
 }

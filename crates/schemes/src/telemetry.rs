@@ -6,7 +6,7 @@
 use subak_core::keys::ValueType;
 use subak_core::rng::mix;
 use subak_core::scheme::{Headers, Hop, Io, Packet, PacketKind, Param, Params, Port, Scheme};
-use subak_core::{InputError, LinkId};
+use subak_core::{InputError, LinkId, Ns};
 
 /// Largest number of telemetry records in a packet; links beyond these are not measured.
 pub const MAX_HOPS: usize = 8;
@@ -75,6 +75,10 @@ pub struct IntHeader {
     /// Identity of the links passed after the first ([`identity`]).
     pub path: u32,
 }
+
+/// Time at which a packet left its sender's NIC, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Left(pub Ns);
 
 /// Hash of a path whose hash was `path`, extended by `link`.
 #[inline]

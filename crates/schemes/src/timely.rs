@@ -23,6 +23,7 @@
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
+use crate::telemetry::Left;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
     Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
@@ -88,10 +89,6 @@ impl Times {
         }
     }
 }
-
-/// Time at which a packet left its sender's NIC, ns.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Left(Ns);
 
 /// Sender of a flow.
 #[derive(Debug)]
@@ -171,7 +168,7 @@ impl Named for Timely {
             Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
-        shares_links: SharesLinks::No("its queues have priorities, and its NICs write times into headers of its own"),
+        shares_links: SharesLinks::Yes,
         ..Info::DEFAULT
     };
 }

@@ -202,7 +202,8 @@ impl Info {
 /// Whether flows of a scheme can use the same links as flows of other schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharesLinks {
-    /// They can: its links need no more than a drop-tail FIFO that may set ECN marks ([`Scheme::marks`](super::Scheme::marks)).
+    /// They can: its links need no more than a drop-tail FIFO, or one for each class, ECN marks
+    /// ([`Scheme::marks`](super::Scheme::marks)), and headers that other schemes' packets can lack.
     Yes,
     /// They cannot, for this reason: a clause about the scheme.
     No(&'static str),

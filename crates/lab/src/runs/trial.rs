@@ -38,7 +38,8 @@ pub(crate) fn attempt(
 ) -> Result<TrialEnd, Error> {
     let mut caught = Err("it was not run".to_string());
     let mut work = || caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
-    let outside = &spec.scenario(number).1.outside;
+    // Hooks of all schemes of a trial run on its thread, and one watcher interrupts them.
+    let outside = spec.scenario(number).1.outsides().next();
     let is_outside = outside.is_some();
     match outside {
         Some(outside) => outside.definition().around(options.cancel, &mut work),

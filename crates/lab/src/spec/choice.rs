@@ -64,6 +64,12 @@ impl SchemeChoice {
         workload.schemes().iter().map(|label| label.as_ref().and_then(find).unwrap_or(self)).collect()
     }
 
+    /// Definitions of the user's schemes among those of its runs.
+    pub(crate) fn outsides(&self) -> impl Iterator<Item = &Outside> {
+        let own = self.outside.iter().filter(|_| !self.is_joint);
+        own.chain(self.named.iter().filter_map(|choice| choice.outside.as_ref()))
+    }
+
     /// Whether both have the same flows, and differ in the label alone.
     pub(crate) fn is_like(&self, other: &SchemeChoice) -> bool {
         let of = |choice: &SchemeChoice| (choice.name.clone(), choice.backend.clone(), choice.params.clone());

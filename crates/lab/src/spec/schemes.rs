@@ -127,10 +127,6 @@ fn check_named(choice: &SchemeChoice) -> Result<(), InputError> {
         let what = format!("scheme {label} runs beside others, and has a policy of its own");
         return refusal(what, "give the policy to the spec");
     }
-    if choice.outside.is_some() {
-        let what = format!("scheme {label} runs beside others, and is one of your own");
-        return refusal(what, "run it alone: schemes of Subak's alone share a network");
-    }
     match backend.name() {
         "packet" => Ok(()),
         other => {

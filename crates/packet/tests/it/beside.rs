@@ -103,13 +103,31 @@ fn cubic_fills_the_buffer_and_takes_the_link_from_dctcp() {
 }
 
 #[test]
+fn schemes_of_nics_share_lossless_switches() {
+    let (hpcc, powertcp) = (given("hpcc", json!({})), given("powertcp", json!({})));
+    let (equal, _) = shares(&[hpcc.clone(), hpcc.clone()]);
+    assert!(equal.iter().all(|&rate| rate > 4.0) && equal.iter().sum::<f64>() > 9.4, "{equal:?}");
+    let bare = |name| given(name, json!({"header": 0, "ack_header": 0}));
+    // HPCC keeps queues short, and DCQCN keeps them at its thresholds: HPCC then has next to nothing.
+    let (unequal, _) = shares(&[bare("hpcc"), given("dcqcn", json!({}))]);
+    assert!(unequal[1] > 7.0 && unequal[0] < 2.0, "{unequal:?}");
+    let (both, _) = shares(&[hpcc, powertcp]);
+    assert!(both.iter().sum::<f64>() > 9.0, "{both:?}");
+    let (three, _) = shares(&[bare("hpcc"), given("dcqcn", json!({})), given("timely", json!({}))]);
+    assert!(three.iter().sum::<f64>() > 9.0, "{three:?}");
+}
+
+#[test]
 fn what_cannot_share_a_link_is_refused_with_the_reason() {
     let network = star(3, 10e9, 1000);
     let refused = |schemes: &[Given]| beside(schemes, &network).map(|_| ()).unwrap_err().to_string();
     let dctcp = || given("dctcp", json!({}));
     for (other, why) in [
         (given("pfabric", json!({})), "its queues serve packets by the bytes that their flows have left"),
-        (given("hpcc", json!({})), "its links write telemetry into headers of its own"),
+        (given("hpcc", json!({})), "switches are lossless under one of them alone (PFC)"),
+        (given("hpcc", json!({"pfc": "off"})), "their headers add (0, 0) and (42, 28) bytes to data and ACKs"),
+        (given("timely", json!({"pfc": "off"})), "set network.nic = \"round-robin\""),
+        (given("dctcp", json!({"pfc": "static"})), "set params.pfc and what belongs to it to the same"),
         (given("s-perc", json!({})), "its links divide their capacity among its own flows"),
         (given("xwi/swift", json!({})), "its transport divides links among its own flows"),
         (given("numfabric", json!({})), "scheme \"numfabric\" cannot share links with another"),
@@ -117,7 +135,6 @@ fn what_cannot_share_a_link_is_refused_with_the_reason() {
         (given("cubic", json!({})), "its queue at link"),
         (given("cubic", json!({})), "set params.queue = \"fifo\""),
         (given("dctcp", json!({"k": 20})), "params.k comes to 97500 bytes at link"),
-        (given("dctcp", json!({"pfc": "dynamic"})), "switches are lossless under one of them (PFC)"),
     ] {
         let text = refused(&[dctcp(), other]);
         assert!(text.contains(why), "{text}");

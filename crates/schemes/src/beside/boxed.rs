@@ -1,6 +1,6 @@
 //! Source and sink of a flow without the type of its scheme.
 
-use super::{Beside, Message, Owner};
+use super::{Beside, Header, Message};
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Io, Loss, Packet, PathInfo, Reply, Sink, Source};
 use subak_core::{LinkId, Ns, SubflowId, Utility};
@@ -18,7 +18,7 @@ impl Source<Beside> for BoxedSource {
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Beside>, remaining_bytes: u64) {
         self.0.stamp(now_ns, packet, remaining_bytes);
     }
-    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<Owner>) {
+    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<Header>) {
         self.0.on_ack(io, ack);
     }
     fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message) {
@@ -48,7 +48,7 @@ impl Source<Beside> for BoxedSource {
 }
 
 impl Sink<Beside> for BoxedSink {
-    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<Owner> {
+    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<Header> {
         self.0.on_data(io, packet)
     }
     fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message, bytes: u32) {

@@ -1,14 +1,15 @@
 //! One of several schemes on a network, without its type: its state machines, which see packets as those of a run with
 //! that scheme alone.
 
-use super::{Beside, Message, Owner};
+use super::{Beside, Header, Message, Wanted};
+use crate::queue::Priority;
 use crate::registry::Visitor;
 use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Around, Doubt, Effect, FlowInfo, Hop, Io, Load, Loss, Marks, Note, Packet, PathInfo, Port, Queue, Refused,
-    Reply, Requester, Rules, Scheme, SimulationCost, Sink, Source, Visit,
+    Ack, Around, Doubt, Effect, FlowInfo, Hop, Io, Load, Loss, Marks, NodeInfo, Note, Packet, PathInfo, Port, Queue,
+    Refused, Reply, Requester, Rules, Scheme, SimulationCost, Sink, Source, Visit,
 };
 use subak_core::{InputError, LinkId, Network, Ns, SubflowId, Utility};
 
@@ -17,8 +18,10 @@ pub(super) trait AnyMember: Send {
     fn copy(&self) -> Box<dyn AnyMember>;
     fn rules(&self) -> Rules;
     fn marks(&self, port: &Port) -> Option<Marks>;
-    /// Size of the scheme's queue at the port, bytes, if it is a drop-tail FIFO.
-    fn room_bytes(&self, port: &Port) -> Option<u64>;
+    /// The scheme's queue at the port; `None` if others cannot share it.
+    fn wanted(&self, port: &Port) -> Option<Wanted>;
+    /// Whether the scheme has a state machine at the node.
+    fn has_node(&self, node: &NodeInfo) -> bool;
     fn work(&self, load: &Load) -> SimulationCost;
     fn sends_ctl(&self) -> bool;
     fn fault(&self) -> Option<InputError>;
@@ -60,7 +63,7 @@ impl Visitor for MemberBuilder {
     const RUNS: bool = true;
     const BESIDE_ONLY: bool = true;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        if TypeId::of::<S::Data>() != TypeId::of::<()>() {
+        if !Header::fits::<S::Data>() {
             return Err("its packets have a header of its own".to_string());
         }
         if scheme.controller(&Network::default()).is_some() {
@@ -85,8 +88,13 @@ impl<S: Scheme> AnyMember for Typed<S> {
     fn marks(&self, port: &Port) -> Option<Marks> {
         self.scheme.marks(port)
     }
-    fn room_bytes(&self, port: &Port) -> Option<u64> {
-        self.scheme.queue(port).fixed_room_bytes()
+    fn wanted(&self, port: &Port) -> Option<Wanted> {
+        let queue = self.scheme.queue(port);
+        let priority = (&queue as &dyn Any).downcast_ref::<Priority>();
+        priority.cloned().map(Wanted::Priority).or_else(|| queue.fixed_room_bytes().map(Wanted::Fifo))
+    }
+    fn has_node(&self, node: &NodeInfo) -> bool {
+        self.scheme.node(node).is_some()
     }
     fn work(&self, load: &Load) -> SimulationCost {
         self.scheme.work(load)
@@ -164,7 +172,7 @@ impl<S: Scheme, M> Adapter<S, M> {
     }
 }
 
-/// A packet as its scheme sees it, or as another scheme does.
+/// A packet as its scheme sees it, or as another scheme does: with an empty header.
 #[inline]
 fn view<S: Scheme>(packet: &Packet<Beside>) -> Packet<S> {
     Packet {
@@ -183,7 +191,7 @@ fn view<S: Scheme>(packet: &Packet<Beside>) -> Packet<S> {
         sent_ns: packet.sent_ns,
         enqueued_ns: packet.enqueued_ns,
         waited_ns: packet.waited_ns,
-        data: S::Data::default(),
+        data: packet.data.data(),
         ctl: None,
     }
 }
@@ -195,12 +203,12 @@ impl<S: Scheme> Source<Beside> for Adapter<S, S::Source> {
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Beside>, remaining_bytes: u64) {
         let mut own = view(packet);
         self.machine.stamp(now_ns, &mut own, remaining_bytes);
-        (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, Owner(self.owner));
+        (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, Header::of(self.owner, &own.data));
     }
-    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<Owner>) {
+    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<Header>) {
         let Ack { subflow, acked_bytes, rtt_ns, ecn, in_flight_bytes, remaining_bytes, .. } = *ack;
         let Ack { segment, next_segment, .. } = *ack;
-        let data = S::Data::default();
+        let data = ack.data.data();
         let own =
             Ack { subflow, acked_bytes, rtt_ns, ecn, in_flight_bytes, remaining_bytes, segment, next_segment, data };
         self.call(io, |source, io| source.on_ack(io, &own));
@@ -236,10 +244,10 @@ impl<S: Scheme> Source<Beside> for Adapter<S, S::Source> {
 }
 
 impl<S: Scheme> Sink<Beside> for Adapter<S, S::Sink> {
-    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<Owner> {
+    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<Header> {
         let own = view(packet);
         match self.call(io, |sink, io| sink.on_data(io, &own)) {
-            Reply::Ack(_) => Reply::Ack(packet.data),
+            Reply::Ack(data) => Reply::Ack(Header::of(self.owner, &data)),
             Reply::Withhold => Reply::Withhold,
         }
     }
@@ -262,10 +270,14 @@ impl<S: Scheme> Adapter<S, S::Hop> {
         packet: &mut Packet<Beside>,
         act: impl FnOnce(&mut S::Hop, &mut Io<S>, &mut Packet<S>),
     ) {
-        let mut own = view(packet);
+        let mut own: Packet<S> = view(packet);
+        let is_own = packet.data.owner == self.owner;
+        if !is_own {
+            own.data = S::Data::default();
+        }
         self.call(io, |hop, io| act(hop, io, &mut own));
-        if packet.data.0 == self.owner {
-            (packet.class, packet.ecn) = (own.class, own.ecn);
+        if is_own {
+            (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, Header::of(self.owner, &own.data));
         }
     }
 

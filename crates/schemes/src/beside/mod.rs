@@ -1,20 +1,25 @@
 //! Several schemes on one network: each flow has the state machines of its own scheme, and all packets share drop-tail
-//! FIFOs. A link shows every packet to the hops of all schemes, and a hop changes only packets of its own scheme: an
-//! ECN mark on a packet of another scheme would have no effect.
+//! FIFOs, one for each class if a scheme has classes. A link shows every packet to the hops of all schemes, and a hop
+//! changes only packets of its own scheme: an ECN mark on a packet of another scheme would have no effect.
 
 mod boxed;
+mod header;
 mod member;
+mod queue;
 
-use crate::queue::Fifo;
+pub use header::Header;
+pub use queue::SharedQueue;
+
 use crate::registry::{self, Chosen, GivenParams, with_scheme};
 use boxed::{BoxedSink, BoxedSource};
 use member::{AnyMember, MemberBuilder};
+use queue::Wanted;
 use std::fmt::Debug;
 use subak_core::scheme::{
-    Around, Doubt, FlowInfo, Hop, Io, Load, Marks, Note, Packet, Params, Port, Recovery, Refused, Requester, Rules,
-    Scheme, SimulationCost, Visit,
+    Around, Doubt, FlowInfo, Hop, Io, Load, Marks, NodeInfo, Note, Packet, Params, Port, Recovery, Refused, Requester,
+    Rules, Scheme, SimulationCost, Visit,
 };
-use subak_core::{InputError, Network, Nic, Ns};
+use subak_core::{InputError, Network, Nic, NodeKind, Ns};
 
 /// One of the schemes of a run.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +40,6 @@ pub struct Beside {
     hints: Vec<&'static str>,
     rules: Rules,
 }
-
-/// Index of the scheme that a packet belongs to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Owner(u8);
 
 /// A control message of one of the schemes.
 #[derive(Debug)]
@@ -82,15 +83,38 @@ impl Beside {
         Ok(Beside { members: made, labels, hints, rules })
     }
 
+    /// The queue that all schemes share at a port.
+    fn wanted(&self, port: &Port) -> Option<Wanted> {
+        let mut wanted = self.members.iter().map(|member| member.wanted(port));
+        let first = wanted.next()??;
+        wanted.try_fold(first, |one, other| one.with(other?))
+    }
+
     /// An error if the schemes ask for different queues or marks at one of `ports`, the links of `network`.
     pub fn check(&self, ports: &[Port], network: &Network) -> Result<(), InputError> {
+        for (node, named) in network.nodes().iter_enumerated() {
+            let is_host = named.kind == NodeKind::Host;
+            let info = NodeInfo { node, is_host, out: network.out_links(node).to_vec(), into: Vec::new(), seed: 0 };
+            let mut members = self.members.iter().zip(&self.labels);
+            if let Some((_, label)) = members.find(|(member, _)| member.has_node(&info)) {
+                return Err(refusal(label, format!("it has state at node \"{}\"", named.name)));
+            }
+        }
         for port in ports {
             let link = || network.links()[port.link].id.clone();
             for ((member, label), hint) in self.members.iter().zip(&self.labels).zip(&self.hints) {
-                if member.room_bytes(port) != Some(port.buffer_bytes) {
+                if member.wanted(port).is_none() {
                     let why = format!("its queue at link \"{}\" is no drop-tail FIFO", link());
                     return Err(InputError { hint: hint.to_string(), ..refusal(label, why) });
                 }
+            }
+            if self.wanted(port).is_none() {
+                let what = format!(
+                    "schemes \"{}\" cannot share links: their queues at link \"{}\" differ in size or in the class of ACKs",
+                    self.labels.join("\", \""),
+                    link()
+                );
+                return Err(InputError::new("scheme", what, "set params.pfc and params.ack_priority to the same"));
             }
             let mut marking =
                 self.members.iter().zip(&self.labels).filter_map(|(m, label)| Some((m.marks(port)?, label)));
@@ -141,13 +165,17 @@ fn refusal(label: &str, why: String) -> InputError {
 
 /// The property in which two schemes differ that a network has only once, and a hint; `None` if there is none.
 fn unlike(one: &Rules, other: &Rules, nic: Nic) -> Option<(String, &'static str)> {
-    if [one, other].iter().any(|rules| rules.lossless.is_some()) {
-        return Some(("switches are lossless under one of them (PFC)".to_string(), "set params.pfc = \"off\""));
+    if one.lossless != other.lossless {
+        let what = match (one.lossless, other.lossless) {
+            (Some(_), Some(_)) => "their parameters of PFC differ",
+            _ => "switches are lossless under one of them alone (PFC)",
+        };
+        return Some((what.to_string(), "set params.pfc and what belongs to it to the same, such as \"off\""));
     }
     let bytes = |rules: &Rules| (rules.headers.data_bytes, rules.headers.ack_bytes);
     if one.headers != other.headers {
         let what = format!("their headers add {:?} and {:?} bytes to data and ACKs", bytes(one), bytes(other));
-        return Some((what, "set the parameters of their headers to the same bytes"));
+        return Some((what, "set params.header and params.ack_header to 0, or run each alone"));
     }
     let scheduling = |rules: &Rules| rules.nic.unwrap_or(nic);
     if scheduling(one) != scheduling(other) {
@@ -174,9 +202,9 @@ impl Debug for Beside {
 }
 
 impl Scheme for Beside {
-    type Data = Owner;
+    type Data = Header;
     type Ctl = Message;
-    type Queue = Fifo;
+    type Queue = SharedQueue;
     type Source = BoxedSource;
     type Hop = Hops;
     type Sink = BoxedSink;
@@ -215,8 +243,8 @@ impl Scheme for Beside {
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         self.members.iter().flat_map(|member| member.doubts(around)).collect()
     }
-    fn queue(&self, port: &Port) -> Fifo {
-        Fifo::new(port.buffer_bytes)
+    fn queue(&self, port: &Port) -> SharedQueue {
+        self.wanted(port).unwrap_or(Wanted::Fifo(port.buffer_bytes)).queue()
     }
     fn source(&self, flow: &FlowInfo) -> BoxedSource {
         BoxedSource(self.members[usize::from(flow.scheme)].source(flow))

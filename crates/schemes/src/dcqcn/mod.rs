@@ -27,8 +27,8 @@ use crate::red::{Red, RedMarker};
 use rate::DcqcnSubflow;
 use subak_core::keys::{AMOUNT, ParamValue, ValueType};
 use subak_core::scheme::{
-    Ack, Around, Class, Doubt, FlowInfo, Goal, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
-    Preset, Reply, Rules, Scheme, SchemeKind, Settles, SharesLinks, Sink, Source, To,
+    Ack, Around, Class, Doubt, FlowInfo, Goal, Hop, Info, Io, Marks, Named, Packet, PacketKind, Param, Params,
+    PathInfo, Port, Preset, Reply, Rules, Scheme, SchemeKind, Settles, SharesLinks, Sink, Source, To,
 };
 use subak_core::{IdVec, InputError, LinkId, Ns, SubflowId};
 
@@ -173,7 +173,7 @@ impl Named for Dcqcn {
             Param::number("min_rate", 0.001, AMOUNT, "minimum rate, as a fraction of the line rate"),
         ],
         settles: Settles::NEVER,
-        shares_links: SharesLinks::No("its queues have priorities, and its receivers send messages of their own"),
+        shares_links: SharesLinks::Yes,
         ..Info::DEFAULT
     };
 }
@@ -216,6 +216,11 @@ impl Scheme for Dcqcn {
     }
     fn rules(&self) -> Rules {
         Rules { per_hop: 1.25, ..self.rdma.rules() }
+    }
+    fn marks(&self, port: &Port) -> Option<Marks> {
+        let Red { low_bytes, high_bytes, most } = self.red_at(port);
+        let bytes = |length: f64| length.ceil() as u64;
+        Some(Marks { param: "k_min".to_string(), low_bytes: bytes(low_bytes), high_bytes: bytes(high_bytes), most })
     }
     fn queue(&self, port: &Port) -> Priority {
         self.rdma.queue(port)

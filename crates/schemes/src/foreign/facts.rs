@@ -3,7 +3,7 @@
 use crate::queue::SfqPlan;
 use crate::red::Red;
 use subak_core::InputError;
-use subak_core::scheme::{Port, Rules};
+use subak_core::scheme::{Marks, Port, Rules};
 
 /// Link capacity for which a marking threshold in packets is specified, bit/s.
 const REFERENCE_BPS: f64 = 10e9;
@@ -77,6 +77,15 @@ impl Marking {
     /// Marks every packet that arrives at a queue of `threshold` or more, which the parameter `param` sets.
     pub fn step(param: &str, threshold: QueueLength) -> Self {
         Marking { param: param.to_string(), threshold, red: None }
+    }
+
+    /// The queue lengths at `port`.
+    pub(super) fn at(&self, port: &Port) -> Marks {
+        let step = Marks::step(&self.param, self.threshold.bytes(port));
+        match self.red {
+            Some((high, most)) => Marks { high_bytes: high.bytes(port), most, ..step },
+            None => step,
+        }
     }
 
     /// The thresholds of RED at `port`; `None` if the threshold is a step.

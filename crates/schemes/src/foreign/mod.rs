@@ -28,8 +28,8 @@ use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::scheme::{
-    Around, Controller, Doubt, FlowInfo, Hop, Info, NodeInfo, NodeMachine, Note, Params, Port, Refused, Requester,
-    Rules, Scheme, Sink, Source,
+    Around, Controller, Doubt, FlowInfo, Hop, Info, Marks, NodeInfo, NodeMachine, Note, Params, Port, Refused,
+    Requester, Rules, Scheme, Sink, Source,
 };
 use subak_core::{InputError, Network, Ns};
 
@@ -184,6 +184,9 @@ impl<D: Header> Scheme for Foreign<D> {
         // The ports of a lossless switch share its buffer.
         let Some(marking) = facts.marks.as_ref().filter(|_| facts.rules.lossless.is_none()) else { return Vec::new() };
         Doubt::of_marking(around, &marking.param, |port| marking.threshold.bytes(port)).into_iter().collect()
+    }
+    fn marks(&self, port: &Port) -> Option<Marks> {
+        self.0.facts().marks.as_ref().map(|marking| marking.at(port))
     }
     fn queue(&self, port: &Port) -> D::Queue {
         let facts = self.0.facts();

@@ -10,7 +10,7 @@ const CLASSES: usize = 3;
 
 /// Strict priority: control, then high, then low. Control packets are never dropped: the schemes that send them limit
 /// their rate.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Priority {
     waiting: [VecDeque<PacketId>; CLASSES],
     bytes: [u64; CLASSES],
@@ -33,6 +33,11 @@ impl Priority {
             acks_first: false,
             acks: [0; CLASSES],
         }
+    }
+
+    /// Limit of each class of data, bytes.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        self.limit_bytes
     }
 
     /// Sets whether ACKs have priority over the data of their class at their own host's link.

@@ -57,7 +57,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
     // Recorded packets must be in time order, and a flow's end may start other flows at once: both require a
     // single thread.
     let reacts = scenario.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
-    let alone = scheme.outside.as_ref().is_some_and(|outside| !outside.definition().is_parallel());
+    let alone = scheme.outsides().any(|outside| !outside.definition().is_parallel());
     let threads = if trial.packets.is_some() || reacts || alone { 1 } else { trial.threads };
     let scene = SimulationInput { network, sizes: scenario.packet, faults: &scenario.faults, seed, threads };
     let mut backend = match kind.is_real() {
@@ -103,7 +103,7 @@ pub(crate) fn simulate(trial: &Trial, rows: &mut RowSink) -> Result<Option<Took>
         seen_bytes: scenario.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
         passing,
         counted: WindowCounts::default(),
-        noting_ns: scheme.outside.as_ref().map_or(Ns::MAX, |_| FIRST_SLICE_NS),
+        noting_ns: if scheme.outsides().next().is_some() { FIRST_SLICE_NS } else { Ns::MAX },
         watching: trial.watched.map(|watched| {
             let name = format!("trial {}: {}, seed {seed}", trial.number, scheme.label);
             Watching::new(watched, trial.number, name, scenario, &flows)
@@ -288,7 +288,7 @@ impl Run<'_> {
             let notes = self.write_notes(rows)?;
             if notes > MANY_NOTES {
                 self.noting_ns = (self.noting_ns / 2).max(1);
-            } else if self.trial.scheme.outside.is_some() && notes < MANY_NOTES / 4 {
+            } else if self.noting_ns < Ns::MAX && notes < MANY_NOTES / 4 {
                 // Slices stay short without notes too: they may begin at any time.
                 let most_ns = (self.trial.scenario.duration_ns / SLICES / 1000).max(MOST_SLICE_NS);
                 self.noting_ns = self.noting_ns.saturating_mul(2).min(most_ns);

@@ -228,7 +228,8 @@ impl Run<'_> {
             drops: Some(view.drops),
             ctl_drops: Some(view.ctl_drops),
             // Backends on several threads cannot tell; a scheme of the user's runs on one.
-            assigned_bps: (self.trial.scheme.outside.is_some() && self.backend.is_held(f)).then_some(0.0),
+            assigned_bps: (self.members[usize::from(plan.scheme)].outside.is_some() && self.backend.is_held(f))
+                .then_some(0.0),
             ..ResultRow::default()
         }
     }
