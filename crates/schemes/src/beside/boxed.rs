@@ -1,6 +1,6 @@
 //! Source and sink of a flow without the type of its scheme.
 
-use super::{Beside, Header, Message};
+use super::{Beside, SharedHeader, SharedMessage};
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Io, Loss, Packet, PathInfo, Reply, Sink, Source};
 use subak_core::{LinkId, Ns, SubflowId, Utility};
@@ -18,10 +18,10 @@ impl Source<Beside> for BoxedSource {
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Beside>, remaining_bytes: u64) {
         self.0.stamp(now_ns, packet, remaining_bytes);
     }
-    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<Header>) {
+    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<SharedHeader>) {
         self.0.on_ack(io, ack);
     }
-    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message) {
+    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: SharedMessage) {
         self.0.on_ctl(io, subflow, message);
     }
     fn on_timer(&mut self, io: &mut Io<Beside>, timer: u32) {
@@ -36,7 +36,7 @@ impl Source<Beside> for BoxedSource {
     fn on_leave(&mut self, io: &mut Io<Beside>, subflow: SubflowId) {
         self.0.on_leave(io, subflow);
     }
-    fn on_left(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message, bytes: u32) {
+    fn on_left(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: SharedMessage, bytes: u32) {
         self.0.on_left(io, subflow, message, bytes);
     }
     fn on_reroute(&mut self, io: &mut Io<Beside>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
@@ -48,10 +48,10 @@ impl Source<Beside> for BoxedSource {
 }
 
 impl Sink<Beside> for BoxedSink {
-    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<Header> {
+    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<SharedHeader> {
         self.0.on_data(io, packet)
     }
-    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: SharedMessage, bytes: u32) {
         self.0.on_ctl(io, subflow, message, bytes);
     }
     fn on_timer(&mut self, io: &mut Io<Beside>, timer: u32) {

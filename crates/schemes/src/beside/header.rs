@@ -1,4 +1,4 @@
-//! Header of packets of several schemes: that of the packet's own scheme.
+//! SharedHeader of packets of several schemes: that of the packet's own scheme.
 
 use crate::foreign::Numbers;
 use crate::telemetry::{IntHeader, Left};
@@ -6,7 +6,7 @@ use std::any::{Any, TypeId};
 
 /// Scheme of a packet, and its header.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Header {
+pub struct SharedHeader {
     /// Index of the scheme.
     pub(super) owner: u8,
     content: Content,
@@ -21,7 +21,7 @@ enum Content {
     Numbers(Numbers),
 }
 
-impl Header {
+impl SharedHeader {
     /// Whether there is a header for the headers of type `D`.
     pub fn fits<D: 'static>() -> bool {
         let of = TypeId::of::<D>();
@@ -41,7 +41,7 @@ impl Header {
         } else {
             Content::Nothing
         };
-        Header { owner, content }
+        SharedHeader { owner, content }
     }
 
     /// The header as one of type `D`: the default if it is another scheme's.

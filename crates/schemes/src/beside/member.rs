@@ -1,7 +1,7 @@
 //! One of several schemes on a network, without its type: its state machines, which see packets as those of a run with
 //! that scheme alone.
 
-use super::{Beside, Header, Message, Wanted};
+use super::{Beside, SharedHeader, SharedMessage, Wanted};
 use crate::queue::Priority;
 use crate::registry::Visitor;
 use std::any::{Any, TypeId};
@@ -63,7 +63,7 @@ impl Visitor for MemberBuilder {
     const RUNS: bool = true;
     const BESIDE_ONLY: bool = true;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        if !Header::fits::<S::Data>() {
+        if !SharedHeader::fits::<S::Data>() {
             return Err("its packets have a header of its own".to_string());
         }
         if scheme.controller(&Network::default()).is_some() {
@@ -156,7 +156,7 @@ impl<S: Scheme, M> Adapter<S, M> {
         for effect in self.io.take_effects() {
             match effect {
                 Effect::Ctl { to, subflow, message, class, bytes } => {
-                    io.ctl(to, subflow, Message { owner: self.owner, content: Box::new(message) }, class, bytes);
+                    io.ctl(to, subflow, SharedMessage { owner: self.owner, content: Box::new(message) }, class, bytes);
                 }
                 Effect::Timer { timer, at_ns } => io.timer(timer * self.schemes + place, at_ns),
                 Effect::Pace { subflow, rate_bps, window_bytes } => io.pace(subflow, rate_bps, window_bytes),
@@ -166,7 +166,7 @@ impl<S: Scheme, M> Adapter<S, M> {
     }
 
     /// The message of this scheme; `None` if it is another's.
-    fn opened(&self, message: Message) -> Option<S::Ctl> {
+    fn opened(&self, message: SharedMessage) -> Option<S::Ctl> {
         let content = message.content.open();
         content.downcast().ok().filter(|_| message.owner == self.owner).map(|message| *message)
     }
@@ -203,9 +203,9 @@ impl<S: Scheme> Source<Beside> for Adapter<S, S::Source> {
     fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<Beside>, remaining_bytes: u64) {
         let mut own = view(packet);
         self.machine.stamp(now_ns, &mut own, remaining_bytes);
-        (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, Header::of(self.owner, &own.data));
+        (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, SharedHeader::of(self.owner, &own.data));
     }
-    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<Header>) {
+    fn on_ack(&mut self, io: &mut Io<Beside>, ack: &Ack<SharedHeader>) {
         let Ack { subflow, acked_bytes, rtt_ns, ecn, in_flight_bytes, remaining_bytes, .. } = *ack;
         let Ack { segment, next_segment, .. } = *ack;
         let data = ack.data.data();
@@ -213,7 +213,7 @@ impl<S: Scheme> Source<Beside> for Adapter<S, S::Source> {
             Ack { subflow, acked_bytes, rtt_ns, ecn, in_flight_bytes, remaining_bytes, segment, next_segment, data };
         self.call(io, |source, io| source.on_ack(io, &own));
     }
-    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message) {
+    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: SharedMessage) {
         if let Some(message) = self.opened(message) {
             self.call(io, |source, io| source.on_ctl(io, subflow, message));
         }
@@ -230,7 +230,7 @@ impl<S: Scheme> Source<Beside> for Adapter<S, S::Source> {
     fn on_leave(&mut self, io: &mut Io<Beside>, subflow: SubflowId) {
         self.call(io, |source, io| source.on_leave(io, subflow));
     }
-    fn on_left(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message, bytes: u32) {
+    fn on_left(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: SharedMessage, bytes: u32) {
         if let Some(message) = self.opened(message) {
             self.call(io, |source, io| source.on_left(io, subflow, message, bytes));
         }
@@ -244,14 +244,14 @@ impl<S: Scheme> Source<Beside> for Adapter<S, S::Source> {
 }
 
 impl<S: Scheme> Sink<Beside> for Adapter<S, S::Sink> {
-    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<Header> {
+    fn on_data(&mut self, io: &mut Io<Beside>, packet: &Packet<Beside>) -> Reply<SharedHeader> {
         let own = view(packet);
         match self.call(io, |sink, io| sink.on_data(io, &own)) {
-            Reply::Ack(data) => Reply::Ack(Header::of(self.owner, &data)),
+            Reply::Ack(data) => Reply::Ack(SharedHeader::of(self.owner, &data)),
             Reply::Withhold => Reply::Withhold,
         }
     }
-    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: Message, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Beside>, subflow: SubflowId, message: SharedMessage, bytes: u32) {
         if let Some(message) = self.opened(message) {
             self.call(io, |sink, io| sink.on_ctl(io, subflow, message, bytes));
         }
@@ -277,7 +277,7 @@ impl<S: Scheme> Adapter<S, S::Hop> {
         }
         self.call(io, |hop, io| act(hop, io, &mut own));
         if is_own {
-            (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, Header::of(self.owner, &own.data));
+            (packet.class, packet.ecn, packet.data) = (own.class, own.ecn, SharedHeader::of(self.owner, &own.data));
         }
     }
 
@@ -308,7 +308,7 @@ impl<S: Scheme> Hop<Beside> for Adapter<S, S::Hop> {
     fn on_topology(&mut self, port: &Port) {
         self.machine.on_topology(port);
     }
-    fn on_ctl(&mut self, io: &mut Io<Beside>, message: &mut Message, visit: Visit, port: &Port) {
+    fn on_ctl(&mut self, io: &mut Io<Beside>, message: &mut SharedMessage, visit: Visit, port: &Port) {
         if message.owner != self.owner {
             return;
         }

@@ -7,7 +7,7 @@ mod header;
 mod member;
 mod queue;
 
-pub use header::Header;
+pub use header::SharedHeader;
 pub use queue::SharedQueue;
 
 use crate::registry::{self, Chosen, GivenParams, with_scheme};
@@ -43,14 +43,14 @@ pub struct Beside {
 
 /// A control message of one of the schemes.
 #[derive(Debug)]
-pub struct Message {
+pub struct SharedMessage {
     owner: u8,
     content: Box<dyn member::Content>,
 }
 
-impl Clone for Message {
+impl Clone for SharedMessage {
     fn clone(&self) -> Self {
-        Message { owner: self.owner, content: self.content.copy() }
+        SharedMessage { owner: self.owner, content: self.content.copy() }
     }
 }
 
@@ -202,8 +202,8 @@ impl Debug for Beside {
 }
 
 impl Scheme for Beside {
-    type Data = Header;
-    type Ctl = Message;
+    type Data = SharedHeader;
+    type Ctl = SharedMessage;
     type Queue = SharedQueue;
     type Source = BoxedSource;
     type Hop = Hops;
@@ -281,7 +281,7 @@ impl Hop<Beside> for Hops {
     fn on_topology(&mut self, port: &Port) {
         self.0.iter_mut().for_each(|hop| hop.on_topology(port));
     }
-    fn on_ctl(&mut self, io: &mut Io<Beside>, message: &mut Message, visit: Visit, port: &Port) {
+    fn on_ctl(&mut self, io: &mut Io<Beside>, message: &mut SharedMessage, visit: Visit, port: &Port) {
         self.0.iter_mut().for_each(|hop| hop.on_ctl(io, message, visit, port));
     }
     fn on_timer(&mut self, io: &mut Io<Beside>, timer: u32, port: &Port) {
