@@ -16,7 +16,7 @@ SPEC = {
         {"name": "ideal", "label": "near", "params": {"tolerance": 0.01}},
         {"name": "ideal", "label": "nearer", "params": {"tolerance": 1e-6}},
     ],
-    "fault": [{"kind": "down", "link": "leaf0->agg0", "at": "3ms", "for": "2ms"}],
+    "fault": [{"kind": "down", "link": "leaf0->agg0", "down": "3ms", "up": "5ms"}],
     "routing": {"reroute": "500us"},
     "run": {"duration": "8ms"},
 }
@@ -24,9 +24,9 @@ SPEC = {
 
 def test_repaired_rates_give_the_completions_of_exact_ones(tmp_path: Path) -> None:
     results = package.run(SPEC, tmp_path / "out")
-    flows = results.table("flow", columns=["scheme", "flow_id", "fct_ns"]).to_pandas()
-    fct = flows.pivot(index="flow_id", columns="scheme", values="fct_ns").dropna()
-    assert len(fct) > 1500
+    flows = results.table("flow", columns=["scheme", "flow", "fct_ns"]).to_pandas()
+    fct = flows.pivot(index="flow", columns="scheme", values="fct_ns").dropna()
+    assert len(fct) > 400
     for label, most in (("near", 0.02), ("nearer", 1e-4)):
         off = np.abs(fct[label] / fct["exact"] - 1)
         assert off.mean() < most / 2, (label, off.describe())
@@ -42,5 +42,5 @@ def test_repaired_rates_give_the_completions_of_exact_ones(tmp_path: Path) -> No
 )
 def test_what_is_not_repaired_is_refused_in_words(tmp_path: Path, change: dict, said: str) -> None:
     spec = {**SPEC, "fault": [], "routing": {}, "run": {"duration": "1ms"}, "scheme": [SPEC["scheme"][1]], **change}
-    with pytest.raises((package.InputError, RuntimeError), match=said):
-        package.run(spec, tmp_path / "out")
+    results = package.run(spec, tmp_path / "out")
+    assert said in results.failed[0]
