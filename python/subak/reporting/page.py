@@ -160,20 +160,9 @@ def _comparison(run: RunData) -> str:
 
 def _classes(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
     """The metrics of each class of flows, if the workloads have names."""
-    names = classes_of(rows)
-    if not names:
-        return ""
-    titles = ("Class", "Scheme", *(["Sweep point"] if axes else []))
-    head = "".join(f'<th class="name">{title}</th>' for title in titles)
-    head += "".join(f"<th>{escape(m.title)}</th>" for m in CLASSES)
-    body = ""
-    for name in names:
-        for row in rows:
-            if mine := of_class(row, name):
-                texts = [name, run.shown(mine["scheme"]), *([sweep_point_of(row["axes"], axes)] if axes else [])]
-                first = "".join(f'<td class="name">{escape(text)}</td>' for text in texts)
-                body += f"<tr>{first}{''.join(f'<td>{escape(m.in_row(mine))}</td>' for m in CLASSES)}</tr>"
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    found = [(name, row, mine) for name in classes_of(rows) for row in rows if (mine := of_class(row, name))]
+    listed = [(name, run.shown(mine["scheme"]), row, mine) for name, row, mine in found]
+    return _listed("Class", listed, axes, [(m.title, m) for m in CLASSES])
 
 
 def _jobs(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
@@ -181,18 +170,29 @@ def _jobs(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) 
     names = dict.fromkeys(job["id"] for row in rows for job in row.get("jobs", ()))
     if len(names) < 2:
         return ""
-    titles = ("Job", "Scheme", *(["Sweep point"] if axes else []))
+    jobs = [(row, job) for row in rows for job in row.get("jobs", ())]
+    listed = [(name, run.shown(row["scheme"]), row, job) for name in names for row, job in jobs if job["id"] == name]
+    return _listed("Job", listed, axes, [(m.title.removeprefix("Mean ").capitalize(), m) for m in JOBS])
+
+
+def _listed(
+    what: str,
+    listed: Sequence[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]],
+    axes: Sequence[str],
+    metrics: Sequence[tuple[str, Metric]],
+) -> str:
+    """A table of parts of runs: name, scheme, row of the comparison and values of each."""
+    if not listed:
+        return ""
+    titles = (what, "Scheme", *(["Sweep point"] if axes else []))
     head = "".join(f'<th class="name">{title}</th>' for title in titles)
-    head += "".join(f"<th>{escape(m.title.removeprefix('Mean ').capitalize())}</th>" for m in JOBS)
+    head += "".join(f"<th>{escape(title)}</th>" for title, _ in metrics)
     body = ""
-    for name in names:
-        for row in rows:
-            mine = [name, run.shown(row["scheme"]), *([sweep_point_of(row["axes"], axes)] if axes else [])]
-            first = "".join(f'<td class="name">{escape(text)}</td>' for text in mine)
-            for job in (job for job in row.get("jobs", ()) if job["id"] == name):
-                values = "".join(f"<td>{escape(m.in_row(job))}</td>" for m in JOBS)
-                body += f"<tr>{first}{values}</tr>"
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    for name, scheme, row, values in listed:
+        texts = (name, scheme, *([sweep_point_of(row["axes"], axes)] if axes else []))
+        first = "".join(f'<td class="name">{escape(text)}</td>' for text in texts)
+        body += f"<tr>{first}{''.join(_cell(title, metric.in_row(values)) for title, metric in metrics)}</tr>"
+    return f'<div class="scroll"><table class="cards"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
@@ -212,13 +212,15 @@ def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
 
 def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: Sequence[Metric]) -> str:
     first = f'<td class="name">{escape(sweep_point_of(row["axes"], axes))}</td>' if axes else ""
-    cells = []
-    for metric in shown:
-        text = metric.in_row(row)
-        mean, _, interval = text.partition(" ± ")
-        label = f'data-label="{escape(metric.title)}"'
-        cells.append(f"<td {label}>{escape(mean)}{f' <small>± {escape(interval)}</small>' if interval else ''}</td>")
-    return f'<tr>{first}<td class="name">{escape(run.shown(row["scheme"]))}</td>{"".join(cells)}</tr>'
+    cells = "".join(_cell(metric.title, metric.in_row(row)) for metric in shown)
+    return f'<tr>{first}<td class="name">{escape(run.shown(row["scheme"]))}</td>{cells}</tr>'
+
+
+def _cell(title: str, text: str) -> str:
+    """A value, with its interval in a line of its own."""
+    mean, _, interval = text.partition(" ± ")
+    behind = f" <small>± {escape(interval)}</small>" if interval else ""
+    return f'<td data-label="{escape(title)}">{escape(mean)}{behind}</td>'
 
 
 def _spent(trials: Sequence[Mapping[str, Any]]) -> dict[str, str]:
