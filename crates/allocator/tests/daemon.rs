@@ -305,6 +305,18 @@ fn it_is_told_things_by_its_socket() {
 }
 
 #[test]
+fn iterations_longer_than_half_of_the_interval_get_more_threads() {
+    let mut files = Files::new(2);
+    files.more = "lease = \"200ms\"\ninterval = \"100ns\"\nthreads = 3".to_string();
+    let daemon = Daemon::start(&files.write());
+    let look = daemon.until("it runs on three threads", |look| look.threads == 3);
+    assert_eq!(look.status()["threads"], 3);
+    assert!(look.metrics().contains("\nsubak_threads 3\n"));
+    let events = format!("{:?}", look.events);
+    assert!(events.contains("1 -> 2: an iteration took ") && events.contains("2 -> 3: "), "{events}");
+}
+
+#[test]
 fn wrong_files_are_refused_with_place_and_mend() {
     let files = Files::new(2);
     let path = files.write();
@@ -319,6 +331,7 @@ fn wrong_files_are_refused_with_place_and_mend() {
     }
     assert!(with("\"200ms\"", "\"1ms\"").contains("lease: give 10ms at least"));
     assert!(with("\"200ms\"", "\"2 parsecs\"").contains("lease"));
+    assert!(with("lease =", "threads = 0\nlease =").contains("threads: 0 is not from 1 to 64"));
     assert!(with("lease", "leash").contains("unknown field `leash`"));
     assert!(with("[\"h0\", \"h1\"]", "[\"h0\", \"h7\"]").contains("host h7 has no address"));
     assert!(with("h1 =", "h9 =").contains("host h1 has no address"));
