@@ -9,6 +9,7 @@ pub mod certificate;
 mod conic;
 mod double_double;
 mod fair_share;
+mod fold;
 mod freeze;
 pub mod incremental;
 mod levels;

@@ -1,7 +1,8 @@
 //! Entry point: selects the method for a policy, and certifies the answer.
 
-use crate::answer::{Answer, Certificate, LinkRows, Status};
+use crate::answer::{Answer, Certificate, LevelDual, LinkRows, Status};
 use crate::certificate::{Loads, NOTHING, bottlenecks, prove};
+use crate::fold::{Folded, fold};
 use crate::levels::{self, Rise};
 use crate::max_min::{self, MaxMin};
 use crate::num;
@@ -26,24 +27,42 @@ pub fn solve_from(case: &Case, options: &SolveOptions, warm: Option<&[f64]>) -> 
         let what = format!("there are {} of {links} links", warm.len());
         return Err(InputError::new("prices", what, "give one price a link"));
     }
-    let answer = match (case.policy, case.flows.single_path()) {
+    if let Some(folded) = foldable(case, options) {
+        let warm = warm.map(|prices| folded.prices(prices));
+        let answer = unfinished(&folded.case, options, warm.as_deref(), true)?;
+        let answer = finish(case, folded.unfolded(&answer), options, start, None);
+        if answer.status == Status::Optimal {
+            return Ok(answer);
+        }
+    }
+    Ok(finish(case, unfinished(case, options, warm, false)?, options, start, None))
+}
+
+/// The case with equal links merged, if it has several paths a flow and any are equal.
+fn foldable(case: &Case, options: &SolveOptions) -> Option<Folded> {
+    (options.method == SolveMethod::Own && !case.flows.single_path()).then(|| fold(case)).flatten()
+}
+
+/// The answer without its certificate. Of a `folded` case, max-min over single paths has the duals of its levels, since
+/// the original case has several paths a flow.
+fn unfinished(case: &Case, options: &SolveOptions, warm: Option<&[f64]>, folded: bool) -> Result<Answer, InputError> {
+    Ok(match (case.policy, case.flows.single_path()) {
         (Policy::MaxMin | Policy::BandwidthFunction { .. }, _) if options.method == SolveMethod::Clarabel => {
             let what = "Clarabel is a second method for utilities; this policy has an exact one only";
             return Err(InputError::new("solver", what, "use the default solver"));
         }
-        (Policy::MaxMin, true) => single_path_max_min(case),
+        (Policy::MaxMin, true) => single_path_max_min(case, folded),
         (Policy::MaxMin, false) => {
             let rises: Vec<Rise> = case.flows.weight().iter().map(|&w| Rise::Weight(w)).collect();
             levels::solve(case, &rises)?
         }
-        (Policy::BandwidthFunction { .. }, true) => single_path_functions(case)?,
-        (Policy::BandwidthFunction { .. }, false) => {
+        (Policy::BandwidthFunction { .. }, true) if !folded => single_path_functions(case)?,
+        (Policy::BandwidthFunction { .. }, _) => {
             let rises: Vec<Rise> = bandwidth_functions(case)?.into_iter().map(Rise::Function).collect();
             levels::solve(case, &rises)?
         }
         _ => by_utility(case, &utilities(case)?, options, warm)?,
-    };
-    Ok(finish(case, answer, options, start, None))
+    })
 }
 
 /// Maximizes the sum of `utilities`, one per flow, regardless of the case's policy: for example bandwidth functions
@@ -61,6 +80,14 @@ pub fn maximize_from(
     warm: Option<&[f64]>,
 ) -> Result<Answer, InputError> {
     let start = Instant::now();
+    if let Some(folded) = foldable(case, options) {
+        let warm = warm.map(|prices| folded.prices(prices));
+        let answer = by_utility(&folded.case, utilities, options, warm.as_deref())?;
+        let answer = finish(case, folded.unfolded(&answer), options, start, Some(utilities));
+        if answer.status == Status::Optimal {
+            return Ok(answer);
+        }
+    }
     let answer = by_utility(case, utilities, options, warm)?;
     Ok(finish(case, answer, options, start, Some(utilities)))
 }
@@ -138,7 +165,7 @@ pub(crate) fn finish(
     answer
 }
 
-fn single_path_max_min(case: &Case) -> Answer {
+fn single_path_max_min(case: &Case, with_levels: bool) -> Answer {
     let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
     let flows = &case.flows;
     let mut rates = vec![0.0; flows.len()];
@@ -153,8 +180,37 @@ fn single_path_max_min(case: &Case) -> Answer {
     };
     let iterations = MaxMin::new().solve(&rows, &mut rates, &mut frozen_by);
     let bottlenecks = frozen_by.iter().map(|&l| (l != max_min::NO_LINK).then_some(l));
-    let link_price = max_min_prices(case, bottlenecks);
-    Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, iterations, ..Answer::empty("water-filling") }
+    let link_price = max_min_prices(case, bottlenecks.clone());
+    let levels = if with_levels { levels_of(case, &rates, bottlenecks, &link_price) } else { Vec::new() };
+    let answer = Answer::empty("water-filling");
+    Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, iterations, levels, ..answer }
+}
+
+/// Relative difference of water levels below which they count as one.
+const SAME_LEVEL: f64 = 1e-12;
+
+/// The duals of each water level of single-path max-min: the prices of the links that limit flows there.
+fn levels_of(
+    case: &Case,
+    rates_bps: &[f64],
+    bottlenecks: impl Iterator<Item = Option<LinkId>>,
+    link_price: &IdVec<LinkId, f64>,
+) -> Vec<LevelDual> {
+    let mut of_link = IdVec::<LinkId, f64>::filled(0.0, link_price.len());
+    for (f, l) in bottlenecks.enumerate().filter_map(|(f, l)| Some((f, l?))) {
+        of_link[l] = of_link[l].max(rates_bps[f] / case.flows.weight()[f]);
+    }
+    let mut limits: Vec<(f64, LinkId)> =
+        of_link.iter_enumerated().filter(|(l, _)| link_price[*l] > 0.0).map(|(l, &level)| (level, l)).collect();
+    limits.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut levels: Vec<LevelDual> = Vec::new();
+    for (level, l) in limits {
+        match levels.last_mut().filter(|last| level <= last.level * (1.0 + SAME_LEVEL)) {
+            Some(last) => last.prices.push((l, link_price[l])),
+            None => levels.push(LevelDual { level, prices: vec![(l, link_price[l])] }),
+        }
+    }
+    levels
 }
 
 /// Max-min price of each link: one over the total weight of the flows that the link limits, which is the increase of

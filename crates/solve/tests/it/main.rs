@@ -2,6 +2,7 @@
 
 mod bandwidth_functions;
 mod common;
+mod fold;
 mod incremental;
 mod live;
 mod max_min;

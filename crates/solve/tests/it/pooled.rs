@@ -81,7 +81,7 @@ fn a_flow_is_not_held_by_what_the_others_pay() {
 
 #[test]
 fn the_limit_is_stated() {
-    let mut net = Net::new(&[1.0, 1.0]);
+    let mut net = Net::new(&[1.0, 2.0]);
     for _ in 0..=MOST_PATHS / 2 {
         net = net.pooled(&[&[0], &[1]]);
     }
