@@ -154,7 +154,7 @@ def test_cubic_takes_the_link_from_dctcp(tmp_path: Path) -> None:
 
 def test_a_scheme_of_the_users_beside_cubic(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text((TEMPLATES / "dctcp.py").read_text())
-    own = {"label": "mine", "python": "mine.py:Dctcp"}
+    own = {"name": "mine", "python": "mine.py:Dctcp"}
     for name, scheme, label in (("own", own, "mine"), ("ours", DCTCP, "dctcp")):
         spec = {
             "network": {"kind": "star", "hosts": 6},
