@@ -160,7 +160,7 @@ def test_a_scheme_of_the_users_beside_cubic(tmp_path: Path) -> None:
             "network": {"kind": "star", "hosts": 6},
             "workload": [of(label, WEB), of("cubic", BULK)],
             "scheme": [scheme, CUBIC],
-            "run": {"duration": "2ms"},
+            "run": {"duration": "6ms"},
         }
         (tmp_path / f"{name}.json").write_text(json.dumps(spec))
     own, ours = (

@@ -1,11 +1,15 @@
 //! Several schemes on one network.
 
 use crate::common::{over_star, plan, star};
+use crate::foreign::Mine;
+use crate::foreign::boxed_dctcp::BoxedDctcp;
 use crate::leaf_spine::MS;
 use crate::parts::{scene, seen_of};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, PacketSizes};
 use subak_core::{FlowId, InputError, LinkId, Network};
+use subak_schemes::foreign::{Foreign, Made};
 use subak_schemes::{Chosen, Member};
 
 type Given = (&'static str, Map<String, Value>);
@@ -69,6 +73,28 @@ fn two_schemes_give_the_same_results_on_two_threads() {
         };
         assert!(on(1) == on(2), "seed {seed}");
     }
+}
+
+#[test]
+fn a_scheme_of_the_users_beside_cubic_is_ours_beside_cubic() {
+    let sizes = PacketSizes::default();
+    let (dctcp, cubic) = (given("dctcp", json!({})), given("cubic", json!({"queue": "fifo"})));
+    let mine = Mine(|faults| Made::Plain(Foreign(Arc::new(BoxedDctcp::new(faults)))));
+    let own = Member { label: "mine", chosen: Chosen::Foreign(&mine), params: &Map::new() };
+    for seed in 0..4 {
+        let mut scene = scene("dctcp", seed, 3, 2, seed % 2 == 1);
+        scene.plans = scene.plans.into_iter().enumerate().map(|(k, plan)| as_one(plan, k % 2)).collect();
+        let with = |first| {
+            let network = &scene.net.network;
+            let members = [first, member(&cubic)];
+            seen_of(&scene, subak_packet::build_beside(1, &members, network, sizes, &scene.faults, seed).unwrap())
+        };
+        assert!(with(own) == with(member(&dctcp)), "seed {seed}");
+    }
+    let other = given("dctcp", json!({"k": 20}));
+    let members = [own, member(&other)];
+    let refused = subak_packet::build_beside(1, &members, &star(3, 10e9, 1000), sizes, &[], 1).map(|_| ()).unwrap_err();
+    assert!(refused.to_string().contains("schemes \"mine\" and \"dctcp\" mark packets"), "{refused}");
 }
 
 /// Rates in Gb/s of one flow of each scheme into one host, and the largest queue there, bytes. The rates are those of

@@ -78,7 +78,8 @@ impl Beside {
         let one_path = rules.iter().any(|rules| rules.one_path);
         // Hops see copies of packets, and source and sink are called by pointers: 4 to 7% more time (DCTCP, CUBIC).
         let per_hop = 1.1 * most(|rules| rules.per_hop);
-        let rules = Rules { one_path, per_hop, ..rules[0] };
+        let recovers = rules.iter().all(|rules| rules.recovers);
+        let rules = Rules { one_path, recovers, per_hop, ..rules[0] };
         let hints = members.iter().map(|member| hint_of_queue(member.chosen)).collect();
         Ok(Beside { members: made, labels, hints, rules })
     }
@@ -182,8 +183,8 @@ fn unlike(one: &Rules, other: &Rules, nic: Nic) -> Option<(String, &'static str)
         let what = "one schedules NICs round robin, and the other has one queue".to_string();
         return Some((what, "set network.nic = \"round-robin\""));
     }
-    let shares = [one, other].iter().any(|rules| rules.data_share.is_some());
-    let differ = one.acks != other.acks || one.clock != other.clock || one.pacing != other.pacing || !other.recovers;
+    let shares = [one, other].iter().any(|rules| rules.share() < 1.0);
+    let differ = one.acks != other.acks || one.clock != other.clock || one.pacing != other.pacing;
     let what = "their links differ in the share for data, the class of ACKs, or the times of packets".to_string();
     (shares || differ).then_some((what, "run each alone"))
 }

@@ -1,7 +1,7 @@
 //! Schemes supplied by the user: DCTCP, implemented through their interface, equals the built-in DCTCP, and an invalid
 //! effect ends the run with an error message.
 
-mod boxed_dctcp;
+pub mod boxed_dctcp;
 mod refusals;
 
 use crate::parts::{ParallelScene, scene, seen_of};
@@ -14,7 +14,7 @@ use subak_schemes::Chosen;
 use subak_schemes::foreign::{Definition, Faults, Foreign, Made};
 
 /// A scheme definition whose implementation a function creates.
-struct Mine<F>(F);
+pub struct Mine<F>(pub F);
 
 impl<F> std::fmt::Debug for Mine<F> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
