@@ -1,4 +1,5 @@
-//! NED on several threads (Flowtune, section 4).
+//! NED over FlowBlocks (Flowtune, section 4), on several threads or in several processes, for a fixed set of flows.
+//! [`NedIteration::with_threads`](super::NedIteration::with_threads) is for flows that start and end, on any network.
 //!
 //! Each FlowBlock computes rates from a private copy of the prices of its two LinkBlocks, and the sums for them. The
 //! keeper of a LinkBlock adds up the copies, updates the prices and distributes them. Keepers are on the main
