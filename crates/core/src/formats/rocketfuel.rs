@@ -52,10 +52,13 @@ pub(super) fn network_of_weights(text: &str, beside: &Defaults) -> Result<Networ
     links(text, beside, |_, weight| Ok(("weight", weight.into())))
 }
 
+/// Name and value of an attribute.
+type Attribute = (&'static str, Value);
+
 fn links(
     text: &str,
     beside: &Defaults,
-    attribute: fn(usize, &str) -> Result<(&'static str, Value), InputError>,
+    attribute: fn(usize, &str) -> Result<Attribute, InputError>,
 ) -> Result<Network, InputError> {
     refuse_beside(beside, &["range", "unit"], "the format has no capacities")?;
     let mut drawn = Drawn::default();
