@@ -1,7 +1,7 @@
 //! Folding of pooled cases: links that cannot be told apart are merged into one, and so are the paths of a flow over
 //! them. Over equal spines, all paths of a flow become one.
 //!
-//! Colours of links (capacity, paths over it) and of paths (flow, links) are refined until they are stable. Paths of a
+//! Colours of links (capacity, paths over it by place) and of paths (flow, links) are refined until they are stable. Paths of a
 //! flow with one colour then cross merged links in equal numbers. If the rate of such paths is the mean of their rates,
 //! no link has more load than the largest of its colour had, and the flow's rate stays: some optimum is even over each
 //! colour. The merged link has the sum of the capacities; its price is that of each of its links.
@@ -37,7 +37,10 @@ pub(crate) fn fold(case: &Case) -> Option<Folded> {
         for p in 0..paths {
             let colour = flows.links_of(p).iter().fold(0u64, |sum, &l| sum.wrapping_add(mix(of_link[l])));
             of_path[p] = mix(of_path[p] ^ mix(colour));
-            flows.links_of(p).iter().for_each(|&l| sums[l] = sums[l].wrapping_add(mix(of_path[p] ^ 1)));
+            // A link's place in a path counts: the first and the last link of a lone flow look alike otherwise.
+            for (place, &l) in flows.links_of(p).iter().enumerate() {
+                sums[l] = sums[l].wrapping_add(mix(of_path[p] ^ (place as u64 + 1)));
+            }
         }
         for (l, colour) in of_link.iter_enumerated_mut() {
             *colour = mix(*colour ^ mix(sums[l]));

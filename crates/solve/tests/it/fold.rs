@@ -67,4 +67,6 @@ fn a_permutation_over_many_spines_is_solved() {
     let answer = solved(&case(32, 64, &flows, 0.0, Policy::MaxMin));
     assert_eq!(answer.path_rates_bps.len(), 128 * 64);
     assert!(answer.rates_bps.iter().all(|rate| (rate - 10e9).abs() < 1.0));
+    // All paths of a flow are one, so that no simplex is needed.
+    assert_eq!(answer.solver, "water-filling");
 }
