@@ -213,6 +213,7 @@ def test_what_cannot_share_links_is_refused_by_name(tmp_path: Path, other: dict[
 
 def test_wrong_names_of_schemes(tmp_path: Path) -> None:
     text = refusal(tmp_path / "out", WEB, of("dctpc", BULK))
+    assert text.startswith("workload[1].scheme: ")
     assert 'workload[1].scheme: no [[scheme]] has the label "dctpc"; these are listed: dctcp, cubic' in text
     text = refusal(tmp_path / "out", of("dctcp", WEB), of("dctcp", BULK))
     assert 'every workload names a scheme, and none names "cubic"' in text

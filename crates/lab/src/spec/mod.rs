@@ -256,7 +256,8 @@ impl ValidSpec {
         let sources = Sources { beside: &spec.beside, given: &spec.given, loader };
         let read = |value: &Value| schemes::schemes(value, policy, &sources);
         let workload = root.get("workload");
-        let schemes = root.nested("scheme", |list| schemes::beside(read(list)?, workload)).unwrap_or_default();
+        let schemes = root.nested("scheme", read).unwrap_or_default();
+        let schemes = root.keep(schemes::beside(schemes, workload)).unwrap_or_default();
         // The other keys of `run` are read with each scenario.
         let run = root.get("run").filter(|run| run.is_object()).cloned().unwrap_or_else(any);
         let seeds = Section::of(&run, scenario::RUN).and_then(|mut run| run.only("seeds", seeds_of));

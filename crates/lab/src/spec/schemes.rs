@@ -67,6 +67,9 @@ pub(super) fn schemes(
 /// Takes the schemes that tables of `workload` name out of the list: the others are those of the runs. If every workload
 /// names one, there is one run of each sweep point.
 pub(super) fn beside(all: Vec<SchemeChoice>, workload: Option<&Value>) -> Result<Vec<SchemeChoice>, InputError> {
+    if all.is_empty() {
+        return Ok(all);
+    }
     let one = workload.map(std::slice::from_ref).unwrap_or_default();
     let tables = workload.and_then(Value::as_array).map_or(one, Vec::as_slice);
     let mut labels: Vec<&str> = Vec::new();
@@ -101,7 +104,7 @@ pub(super) fn beside(all: Vec<SchemeChoice>, workload: Option<&Value>) -> Result
     match (is_joint, runs.first()) {
         (true, Some(unused)) => {
             let what = format!("every workload names a scheme, and none names {}", quoted(&unused.label));
-            return Err(InputError::new(format!("[{}]", unused.place), what, "leave it away, or name it"));
+            return Err(InputError::new(format!("scheme[{}]", unused.place), what, "leave it away, or name it"));
         }
         (true, None) => {
             let joint = SchemeChoice { label: labels.join(" + "), is_joint, ..named[0].clone() };
@@ -109,7 +112,7 @@ pub(super) fn beside(all: Vec<SchemeChoice>, workload: Option<&Value>) -> Result
         }
         (false, None) => {
             let what = "workloads name every scheme, and one workload names none";
-            return Err(InputError::new("", what, "name one there, or list a further [[scheme]]"));
+            return Err(InputError::new("scheme", what, "name one there, or list a further [[scheme]]"));
         }
         (false, Some(_)) => runs.iter().try_for_each(check_named)?,
     }
@@ -120,7 +123,7 @@ pub(super) fn beside(all: Vec<SchemeChoice>, workload: Option<&Value>) -> Result
 /// An error for a scheme that cannot run beside another, whatever the network.
 fn check_named(choice: &SchemeChoice) -> Result<(), InputError> {
     let (backend, _) = choice.backend()?;
-    let place = format!("[{}]", choice.place);
+    let place = format!("scheme[{}]", choice.place);
     let refusal = |what: String, hint: &str| Err(InputError::new(place.as_str(), what, hint));
     let label = quoted(&choice.label);
     if choice.policy.is_some() {
