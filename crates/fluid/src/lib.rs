@@ -10,6 +10,7 @@ mod backend;
 mod lag;
 mod local;
 mod rates;
+mod tail;
 
 pub use backend::{Fluid, INFO, Stated, lone_fct_ns};
 pub use local::Local;

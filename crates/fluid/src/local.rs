@@ -4,7 +4,7 @@
 //! A flow's progress is computed when its rate changes, and the next flow to end is found in a heap. Every
 //! [`CHECKED`]-th repair is checked in full.
 
-use crate::backend::tail;
+use crate::tail::tail;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;

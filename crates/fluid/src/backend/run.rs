@@ -1,6 +1,7 @@
 //! Implementation of [`Backend`] for the fluid simulation.
 
-use super::{Fluid, FluidEvent, FluidFlowState, FluidState, tail};
+use super::{Fluid, FluidEvent, FluidFlowState, FluidState};
+use crate::tail::tail;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, NOT_YET, Route};

@@ -2,8 +2,7 @@
 //! number, arrival in ms, number of mappers and their ports, number of reducers and `port:megabytes` of each. Ports count
 //! from 0. A reducer's bytes come from the mappers in equal parts, and a megabyte has 2^20 bytes, as in CoflowSim.
 
-use super::reading::Common;
-use super::{Described, Own, Transfer, TransferEnd};
+use super::{CommonKeys, Described, Own, Transfer, TransferEnd};
 use crate::files::Beside;
 use serde_json::Value;
 use subak_core::keys::{Key, Low, ValueType};
@@ -27,7 +26,7 @@ const MEGABYTE_BYTES: f64 = 1_048_576.0;
 const MOST_FLOWS: usize = 5_000_000;
 
 /// The coflows of the file as jobs.
-pub(super) fn read(value: &Value, common: &Common, files: &Beside) -> Result<Vec<Described>, InputError> {
+pub(super) fn read(value: &Value, common: &CommonKeys, files: &Beside) -> Result<Vec<Described>, InputError> {
     let mut section = Section::of(value, KEYS)?;
     let (file, first, scale): (String, _, _) = (section.take("file"), section.given("first"), section.take("scale"));
     section.end(Ok(()))?;
@@ -43,7 +42,7 @@ fn at(line: usize, what: impl Into<String>, hint: &str) -> InputError {
     InputError::new(format!("line {line}"), what, hint)
 }
 
-fn coflows(text: &str, first: Option<u64>, scale: f64, common: &Common) -> Result<Vec<Described>, InputError> {
+fn coflows(text: &str, first: Option<u64>, scale: f64, common: &CommonKeys) -> Result<Vec<Described>, InputError> {
     let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     let mut lines = lines.map(|(line, words)| Words { line, rest: words.split_whitespace() });
     let hint = "begin with the number of ports and the number of coflows";
@@ -72,7 +71,13 @@ fn coflows(text: &str, first: Option<u64>, scale: f64, common: &Common) -> Resul
     Ok(jobs)
 }
 
-fn coflow(mut words: Words, ports: usize, scale: f64, number: u64, common: &Common) -> Result<Described, InputError> {
+fn coflow(
+    mut words: Words,
+    ports: usize,
+    scale: f64,
+    number: u64,
+    common: &CommonKeys,
+) -> Result<Described, InputError> {
     let line = words.line;
     let id: u64 = words.number("the coflow's number")?;
     let arrival_ms: u64 = words.number("the arrival in ms")?;

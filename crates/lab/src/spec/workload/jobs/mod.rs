@@ -44,6 +44,18 @@ pub enum WeightSource {
     Callable(String),
 }
 
+/// Values in the section that apply to all jobs.
+struct CommonKeys {
+    who: WeightSource,
+    every_ns: Option<Ns>,
+    compute: f64,
+    spacing_ns: Ns,
+    /// Size of every transfer, bytes, which overrides the sizes in the jobs.
+    size_bytes: Option<u64>,
+    /// Number of parts into which every task is split.
+    width: usize,
+}
+
 /// A job of the spec.
 #[derive(Debug, Clone, PartialEq)]
 struct Described {

@@ -1,6 +1,6 @@
 //! Reads the jobs of a spec.
 
-use super::{Described, Jobs, Own, Task, Transfer, TransferEnd, WeightSource, coflows};
+use super::{CommonKeys, Described, Jobs, Own, Task, Transfer, TransferEnd, WeightSource, coflows};
 use crate::files::Beside;
 use crate::spec::backends::MOST_NS;
 use crate::spec::topology::unknown_name;
@@ -107,21 +107,9 @@ fn policy_schema() -> Value {
     json!({"anyOf": some})
 }
 
-/// Values in the section that apply to all jobs.
-pub(super) struct Common {
-    pub who: WeightSource,
-    pub every_ns: Option<Ns>,
-    compute: f64,
-    pub spacing_ns: Ns,
-    /// Size of every transfer, bytes, which overrides the sizes in the jobs.
-    pub size_bytes: Option<u64>,
-    /// Number of parts into which every task is split.
-    width: usize,
-}
-
 /// Reads the jobs of a spec.
 pub(super) fn jobs(section: &mut Section, files: &Beside) -> Jobs {
-    let common = Common {
+    let common = CommonKeys {
         who: section.nested("policy", who).unwrap_or(WeightSource::Known(policies::Choice::default())),
         every_ns: section.given("every"),
         compute: section.take("compute"),
@@ -151,7 +139,7 @@ fn builtin(name: &str) -> Result<Value, InputError> {
     read.map_err(|_| broken())?.get("jobs").cloned().ok_or_else(broken)
 }
 
-fn list(value: &Value, common: &Common) -> Result<Vec<Described>, InputError> {
+fn list(value: &Value, common: &CommonKeys) -> Result<Vec<Described>, InputError> {
     let mut number = 0;
     let jobs = each(value, |v| {
         number += 1;
@@ -182,7 +170,7 @@ fn who(value: &Value) -> Result<WeightSource, InputError> {
     }
 }
 
-fn described(value: &Value, common: &Common, number: u64) -> Result<Described, InputError> {
+fn described(value: &Value, common: &CommonKeys, number: u64) -> Result<Described, InputError> {
     let mut section = Section::of(value, JOB)?;
     let id = section.convert("id", name).unwrap_or_else(|| format!("job{number}"));
     let start_ns: Ns = section.take("start");
