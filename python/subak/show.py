@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from subak._subak import Answer
     from subak.doctor import Check
+    from subak.metrics import Metric
     from subak.structures import Structure
 
 MOST_ROWS = 40
@@ -209,11 +210,8 @@ def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     listed = table(None, "Scheme", *(["Sweep point"] if summary["axes"] else []), *(m.title for m in shown))
     for name, mine in zip(names, values, strict=True):
         listed.add_row(*filter(None, name), *mine)
-    if _width(listed) > out.width:
-        listed = table(None, "", *("\n".join(filter(None, name)) for name in names))
-        for i, metric in enumerate(shown):
-            listed.add_row(metric.title, *(mine[i] for mine in values))
-    out.print(listed)
+    for part in [listed] if _width(listed) <= out.width else _transposed(out, shown, names, values):
+        out.print(part)
     _classes(out, summary, labels)
     _jobs(out, summary, labels)
     _criteria(out, summary)
@@ -221,6 +219,26 @@ def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
         out.print("≥: flows or jobs did not finish; they count with the time that they had taken when the run ended.")
     if any(row["seeds"] > 1 for row in rows):
         out.print("± is half the 95% confidence interval over the seeds.")
+
+
+def _transposed(
+    out: Console, shown: Sequence[Metric], names: Sequence[Sequence[str]], values: Sequence[Sequence[str]]
+) -> Iterator[Table]:
+    """Tables of metrics by rows of the comparison, as many rows in each as the console is wide."""
+
+    def part(start: int, end: int) -> Table:
+        made = table(None, "", *("\n".join(filter(None, name)) for name in names[start:end]))
+        for i, metric in enumerate(shown):
+            made.add_row(metric.title, *(mine[i] for mine in values[start:end]))
+        return made
+
+    start = 0
+    while start < len(names):
+        end = start + 1
+        while end < len(names) and _width(part(start, end + 1)) <= out.width:
+            end += 1
+        yield part(start, end)
+        start = end
 
 
 def _classes(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:

@@ -20,15 +20,18 @@ pub(super) fn network(text: &str, beside: &Defaults) -> Result<Network, InputErr
     let (mut drawn, mut section) = (Drawn::default(), Section::Head);
     // A file states whether each edge is directed; a file of both kinds has links each way as two edges.
     let mut edges = Vec::new();
+    let (mut announced, mut nodes) = ([None, None], 0);
+    let count = |row: &[&str]| row.iter().find_map(|word| word.trim_matches(['(', ')']).parse::<usize>().ok());
     for (line, row) in words(text, "") {
         match (row[0], &section) {
-            ("Nodes:", _) => section = Section::Nodes,
-            ("Edges:", _) => section = Section::Edges,
+            ("Nodes:", _) => (section, announced[0]) = (Section::Nodes, count(&row)),
+            ("Edges:", _) => (section, announced[1]) = (Section::Edges, count(&row)),
             (_, Section::Head) => {}
             (name, Section::Nodes) => {
                 if !drawn.node(name, None) {
                     return Err(at_line(line, "a second node has this number", "give every node a number of its own"));
                 }
+                nodes += 1;
             }
             (_, Section::Edges) => {
                 let [_, from, to, _, delay, capacity, ..] = row[..] else {
@@ -44,6 +47,12 @@ pub(super) fn network(text: &str, beside: &Defaults) -> Result<Network, InputErr
     }
     if edges.is_empty() {
         return Err(InputError::new("", "the file has no edges", "give the sections Nodes: and Edges:, as BRITE does"));
+    }
+    for (what, announced, found) in [("nodes", announced[0], nodes), ("edges", announced[1], edges.len())] {
+        if let Some(announced) = announced.filter(|&announced| announced != found) {
+            let what = format!("{announced} {what} are announced, {found} follow");
+            return Err(InputError::new("", what, "let the two agree: the file may be cut"));
+        }
     }
     for (from, to, directed, attributes) in edges {
         if !directed {

@@ -23,7 +23,8 @@ enum Token<'a> {
 
 /// Parses a network.
 pub(super) fn network(text: &str, beside: &Defaults) -> Result<Network, InputError> {
-    let mut parser = Parser { rest: tokens(text)?, at: 0, drawn: Drawn::default(), directed: false, edges: 0 };
+    let mut parser =
+        Parser { rest: tokens(text)?, at: 0, drawn: Drawn::default(), directed: false, strict: false, edges: 0 };
     parser.graph()?;
     let Parser { drawn, directed, .. } = parser;
     drawn.network(directed, beside)
@@ -44,7 +45,10 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, InputError> {
             tokens.push((line, Token::Quoted(&rest[1..end])));
             end + 1
         } else if c == '<' {
-            return Err(at_line(line, "a label of HTML is not read", "remove it, or write a string"));
+            let end =
+                closing_angle(rest).ok_or_else(|| at_line(line, "a label of HTML does not end", "close it by >"))?;
+            tokens.push((line, Token::Quoted(&rest[1..end])));
+            end + 1
         } else if rest.starts_with("->") || rest.starts_with("--") {
             tokens.push((line, Token::Mark(&rest[..2])));
             2
@@ -52,7 +56,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, InputError> {
             let end = rest[c.len_utf8()..].find(|c| !is_word(c)).map_or(rest.len(), |end| end + c.len_utf8());
             tokens.push((line, Token::Word(&rest[..end])));
             end
-        } else if "{}[];,=:".contains(c) {
+        } else if "{}[];,=:+".contains(c) {
             tokens.push((line, Token::Mark(&rest[..1])));
             1
         } else {
@@ -80,6 +84,19 @@ fn closing_quote(text: &str) -> Option<usize> {
     None
 }
 
+/// Place of the angle bracket that closes the label of HTML at the begin of `text`.
+fn closing_angle(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    text.char_indices().find_map(|(at, c)| {
+        match c {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
+}
+
 /// Attributes that a subgraph has for its nodes and edges.
 #[derive(Debug, Clone, Default)]
 struct General {
@@ -92,6 +109,8 @@ struct Parser<'a> {
     at: usize,
     drawn: Drawn,
     directed: bool,
+    /// Whether a second edge between two nodes adds to the first.
+    strict: bool,
     edges: usize,
 }
 
@@ -119,12 +138,21 @@ impl<'a> Parser<'a> {
     }
 
     fn name(&mut self) -> Result<String, InputError> {
-        let name = match self.peek() {
+        let plain = |text: &str| text.replace("\\\r\n", "").replace("\\\n", "").replace("\\\"", "\"");
+        let mut name = match self.peek() {
             Some(Token::Word(word)) => word.to_string(),
-            Some(Token::Quoted(text)) => text.replace("\\\"", "\""),
+            Some(Token::Quoted(text)) => plain(text),
             _ => return Err(self.fault("a name is missing", "write the file as Graphviz reads it")),
         };
         self.at += 1;
+        // Strings are joined by +.
+        while self.took("+") {
+            let Some(Token::Quoted(text)) = self.peek() else {
+                return Err(self.fault("a string is missing", "write a string in quotation marks behind +"));
+            };
+            name += &plain(text);
+            self.at += 1;
+        }
         Ok(name)
     }
 
@@ -136,7 +164,7 @@ impl<'a> Parser<'a> {
     }
 
     fn graph(&mut self) -> Result<(), InputError> {
-        self.keyword("strict");
+        self.strict = self.keyword("strict");
         self.directed = self.keyword("digraph");
         if !self.directed && !self.keyword("graph") {
             return Err(self.fault("neither graph nor digraph begins here", "begin with graph { or digraph {"));
@@ -186,7 +214,14 @@ impl<'a> Parser<'a> {
             self.name()?;
             return Ok(Vec::new());
         }
-        while self.took("->") || self.took("--") {
+        let (arrow, other) = if self.directed { ("->", "--") } else { ("--", "->") };
+        if self.peek() == Some(Token::Mark(other)) {
+            return Err(self.fault(
+                format!("{other} is no edge here"),
+                &format!("write {arrow}, or begin with the other kind of graph"),
+            ));
+        }
+        while self.took(arrow) {
             ends.push(self.end(general, depth)?);
             port = self.port()?.or(port);
         }
@@ -214,7 +249,11 @@ impl<'a> Parser<'a> {
                 return Err(self.fault("the graph has too many edges", &format!("give at most {MOST_EDGES}")));
             }
             for (from, to) in pair[0].iter().flat_map(|from| pair[1].iter().map(move |to| (from, to))) {
-                self.drawn.edge_of(from, to, attributes.clone());
+                if self.strict {
+                    self.drawn.only_edge_of(from, to, self.directed, attributes.clone());
+                } else {
+                    self.drawn.edge_of(from, to, attributes.clone());
+                }
             }
         }
         Ok(ends.into_iter().flatten().collect())

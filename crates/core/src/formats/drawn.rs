@@ -13,6 +13,8 @@ pub(super) struct Drawn {
     links: Vec<Value>,
     /// Place in `nodes` by name.
     by_name: HashMap<String, usize>,
+    /// Place in `links` by ends, of edges of which there is one between two nodes.
+    by_ends: HashMap<(String, String), usize>,
 }
 
 impl Drawn {
@@ -58,6 +60,19 @@ impl Drawn {
         attributes.insert("source".to_string(), from.into());
         attributes.insert("target".to_string(), to.into());
         self.links.push(Value::Object(attributes));
+    }
+
+    /// Adds an edge, or the attributes to the edge between these nodes.
+    pub(super) fn only_edge_of(&mut self, from: &str, to: &str, directed: bool, attributes: Map<String, Value>) {
+        let (from, to) = if directed || from <= to { (from, to) } else { (to, from) };
+        let ends = (from.to_string(), to.to_string());
+        match self.by_ends.get(&ends).and_then(|&at| self.links[at].as_object_mut()) {
+            Some(edge) => edge.extend(attributes),
+            None => {
+                self.by_ends.insert(ends, self.links.len());
+                self.edge_of(from, to, attributes);
+            }
+        }
     }
 
     /// Sets the attributes of a node.

@@ -49,7 +49,7 @@ pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, InputError
 }
 
 /// Resolves the five predefined entities of XML and character references; entities that a file defines are errors.
-fn resolve(part: &BytesRef) -> Result<String, InputError> {
+pub(super) fn resolve(part: &BytesRef) -> Result<String, InputError> {
     let name = part.xml10_content();
     let character = part.resolve_char_ref().ok().flatten().map(String::from);
     character

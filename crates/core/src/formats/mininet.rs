@@ -106,10 +106,12 @@ fn read(
         }
     };
     let ends = [end(from)?, end(to)?];
-    for (own, general) in [("bw", "default_bw"), ("delay", "default_delay"), ("loss", "default_loss")] {
-        if let (false, Some(value)) = (given.contains_key(own), whole.get(general)) {
-            given.insert(own.to_string(), value.clone());
-        }
+    // p4-utils has values for all links in `default`, and had them as `default_bw` and the like.
+    let general = whole.get("default").and_then(Value::as_object).unwrap_or(&empty).clone();
+    let older = ["bw", "delay", "loss"].map(|own| (own.to_string(), whole.get(&format!("default_{own}")).cloned()));
+    let older = older.into_iter().filter_map(|(own, value)| Some((own, value?)));
+    for (own, value) in general.into_iter().filter(|(own, _)| own != "auto_arp_tables").chain(older) {
+        given.entry(own).or_insert(value);
     }
     if given.get("loss").is_some_and(|loss| loss.as_f64() != Some(0.0) && !loss.is_null()) {
         let hint = "remove it here, and give the spec a fault of kind \"loss\" at this link";

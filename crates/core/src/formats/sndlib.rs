@@ -6,13 +6,15 @@
 //! directed is in its model file.
 
 use super::drawn::{Drawn, rate_in, words};
+use super::graphml::resolve;
 use super::{Defaults, End, at_line};
 use crate::document::{line_and_column, shortened};
 use crate::quantity::quoted;
 use crate::{InputError, Network};
-use quick_xml::Reader;
 use quick_xml::events::Event;
+use quick_xml::{Reader, XmlVersion};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// Largest nesting depth of elements; SNDlib needs seven.
 const DEEPEST: usize = 64;
@@ -37,32 +39,34 @@ pub(super) fn is_xml(text: &str) -> bool {
 
 /// What a file has.
 #[derive(Debug, Default)]
-struct Problem<'a> {
-    nodes: Vec<(usize, &'a str)>,
-    links: Vec<InstalledLink<'a>>,
-    demands: Vec<Wanted<'a>>,
+struct Problem {
+    nodes: Vec<(usize, String)>,
+    links: Vec<InstalledLink>,
+    demands: Vec<Wanted>,
     unit: Option<&'static str>,
+    /// Whether demands have admissible paths, which are not used.
+    has_paths: bool,
 }
 
 /// A link, at a line. Capacities are text.
 #[derive(Debug, Default, Clone)]
-struct InstalledLink<'a> {
+struct InstalledLink {
     line: usize,
-    id: &'a str,
-    ends: [&'a str; 2],
-    installed: Option<&'a str>,
-    modules: Vec<&'a str>,
+    id: String,
+    ends: [String; 2],
+    installed: Option<String>,
+    modules: Vec<String>,
 }
 
 /// A demand, at a line.
 #[derive(Debug, Default, Clone)]
-struct Wanted<'a> {
+struct Wanted {
     line: usize,
-    id: &'a str,
-    ends: [&'a str; 2],
+    id: String,
+    ends: [String; 2],
     /// Capacity that a unit of the demand takes.
-    routing_unit: Option<&'a str>,
-    value: Option<&'a str>,
+    routing_unit: Option<String>,
+    value: Option<String>,
 }
 
 /// Parses the network of a native file.
@@ -81,21 +85,21 @@ pub(super) fn demands(text: &str, unit: Option<&str>) -> Result<Vec<Value>, Inpu
     let problem = if is_native(body) { native(text) } else { xml(text) }?;
     let unit = problem.unit_of_file(unit)?;
     let flow = |wanted: &Wanted| {
-        let amount = |word: Option<&str>| word.map_or(Some(1.0), |word| word.parse::<f64>().ok());
-        let value = wanted.value.and_then(|value| amount(Some(value)));
-        let product = value.zip(amount(wanted.routing_unit)).map(|(value, each)| value * each);
+        let amount = |word: Option<&String>| word.map_or(Some(1.0), |word| word.parse::<f64>().ok());
+        let value = wanted.value.as_ref().and_then(|value| amount(Some(value)));
+        let product = value.zip(amount(wanted.routing_unit.as_ref())).map(|(value, each)| value * each);
         let product = product.filter(|rate| rate.is_finite() && *rate >= 0.0).ok_or_else(|| {
-            at_line(wanted.line, format!("demand {} has no value", quoted(wanted.id)), "give a number from 0 on")
+            at_line(wanted.line, format!("demand {} has no value", quoted(&wanted.id)), "give a number from 0 on")
         })?;
-        let [src, dst] = wanted.ends;
-        Ok((product > 0.0)
-            .then(|| json!({"id": wanted.id, "src": src, "dst": dst, "demand": format!("{product}{unit}")})))
+        let [src, dst] = &wanted.ends;
+        let demand = format!("{product}{unit}");
+        Ok((product > 0.0).then(|| json!({"id": wanted.id, "src": src, "dst": dst, "demand": demand})))
     };
     let flows: Result<Vec<_>, InputError> = problem.demands.iter().map(flow).collect();
     Ok(flows?.into_iter().flatten().collect())
 }
 
-impl Problem<'_> {
+impl Problem {
     fn unit_of_file<'u>(&self, beside: Option<&'u str>) -> Result<&'u str, InputError> {
         beside.or(self.unit).ok_or_else(|| {
             InputError::new("unit", "SNDlib's files state no unit", "give one beside the file, such as unit = \"Mbps\"")
@@ -114,19 +118,28 @@ impl Problem<'_> {
                 ));
             }
         }
+        let mut ids = HashSet::new();
         for link in &self.links {
-            let [from, to] = link.ends;
+            if !ids.insert(&link.id) {
+                let what = format!("a second link is called {}", quoted(&link.id));
+                return Err(at_line(link.line, what, "give each an id of its own"));
+            }
+            let [from, to] = &link.ends;
             drawn.check(from, link.line)?;
             drawn.check(to, link.line)?;
             let capacity = link.capacity(unit, beside)?;
             drawn.edge(from, to, capacity.map(|capacity| ("capacity", capacity)));
         }
         let beside = Defaults { unit: None, range: None, ..beside.of_backbone() };
-        drawn.network(false, &beside)
+        let mut network = drawn.network(false, &beside)?;
+        if self.has_paths {
+            network.note_all(["admissible paths of demands are not read: flows take paths by routing".to_string()]);
+        }
+        Ok(network)
     }
 }
 
-impl InstalledLink<'_> {
+impl InstalledLink {
     fn capacity(&self, unit: &str, beside: &Defaults) -> Result<Option<Value>, InputError> {
         let number = |word: &str| {
             let number = word.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
@@ -134,7 +147,7 @@ impl InstalledLink<'_> {
                 at_line(self.line, format!("{} is no capacity", quoted(word)), "give a number from 0 on")
             })
         };
-        if let Some(installed) = self.installed
+        if let Some(installed) = &self.installed
             && number(installed)? > 0.0
         {
             return rate_in(self.line, installed, unit).map(Some);
@@ -148,7 +161,7 @@ impl InstalledLink<'_> {
             Some(End::Low) => least,
             None if least == most => most,
             None => {
-                let what = format!("link {} has modules of {least} to {most}, and none is installed", quoted(self.id));
+                let what = format!("link {} has modules of {least} to {most}, and none is installed", quoted(&self.id));
                 return Err(at_line(
                     self.line,
                     what,
@@ -160,56 +173,142 @@ impl InstalledLink<'_> {
     }
 }
 
-/// Parses a native file.
-fn native(text: &str) -> Result<Problem<'_>, InputError> {
-    let mut problem = Problem::default();
-    let mut section = None;
-    for (line, row) in words(text, "#").filter(|(_, row)| !row[0].starts_with("?SNDlib")) {
-        match (section, &row[..]) {
-            (None, ["META", ..]) => section = Some("META"),
-            (None, [title @ ("NODES" | "LINKS" | "DEMANDS" | "ADMISSIBLE_PATHS"), "("]) => section = Some(*title),
-            (None, _) => {
-                let hint = "begin a section: NODES (, LINKS (, DEMANDS ( or ADMISSIBLE_PATHS (";
-                return Err(at_line(line, format!("{} is no section", quoted(row[0])), hint));
-            }
-            (Some(_), [")"]) => section = None,
-            (Some("NODES"), [name, ..]) => problem.nodes.push((line, name)),
-            (Some("LINKS"), [id, "(", from, to, ")", installed, _, _, _, "(", modules @ .., ")"]) => {
-                let modules = modules.iter().step_by(2).copied().collect();
-                problem.links.push(InstalledLink { line, id, ends: [from, to], installed: Some(installed), modules });
-            }
-            (Some("LINKS"), _) => {
-                let hint = "give: id ( source target ) capacity cost routing-cost setup-cost ( module cost ... )";
-                return Err(at_line(line, "is no link", hint));
-            }
-            (Some("DEMANDS"), [id, "(", from, to, ")", routing_unit, value, _]) => problem.demands.push(Wanted {
-                line,
-                id,
-                ends: [from, to],
-                routing_unit: Some(routing_unit),
-                value: Some(value),
-            }),
-            (Some("DEMANDS"), _) => {
-                return Err(at_line(
-                    line,
-                    "is no demand",
-                    "give: id ( source target ) routing-unit value longest-path",
-                ));
-            }
-            (Some(_), _) => {}
+/// The words of a native file with their lines; brackets are words.
+struct NativeWords<'a> {
+    words: std::iter::Peekable<std::vec::IntoIter<(usize, &'a str)>>,
+    line: usize,
+}
+
+impl<'a> NativeWords<'a> {
+    fn of(text: &'a str) -> Self {
+        let split = |(line, word): (usize, &'a str)| {
+            let ends = |c: char| c == '(' || c == ')';
+            let parts = word.split_inclusive(ends).flat_map(move |part| match part.find(ends) {
+                Some(at) => [&part[..at], &part[at..]],
+                None => [part, ""],
+            });
+            parts.filter(|part| !part.is_empty()).map(move |part| (line, part))
+        };
+        let rows = words(text, "#").filter(|(_, row)| !row[0].starts_with("?SNDlib"));
+        let all: Vec<_> =
+            rows.flat_map(|(line, row)| row.into_iter().map(move |word| (line, word))).flat_map(split).collect();
+        NativeWords { words: all.into_iter().peekable(), line: 1 }
+    }
+
+    fn next(&mut self) -> Option<&'a str> {
+        let (line, word) = self.words.next()?;
+        self.line = line;
+        Some(word)
+    }
+
+    fn fault(&self, what: impl Into<String>, hint: &str) -> InputError {
+        at_line(self.line, what, hint)
+    }
+
+    /// The next word, which is no bracket.
+    fn name(&mut self, hint: &str) -> Result<String, InputError> {
+        match self.next() {
+            Some(word) if word != "(" && word != ")" => Ok(word.to_string()),
+            Some(word) => Err(self.fault(format!("{word} is out of place"), hint)),
+            None => Err(self.fault("the file ends inside a section", "close it by )")),
         }
     }
-    match section {
-        Some(title) => Err(InputError::new("", format!("the section {title} does not end"), "close it by )")),
-        None => Ok(problem),
+
+    fn bracket(&mut self, bracket: &str, hint: &str) -> Result<(), InputError> {
+        match self.next() {
+            Some(word) if word == bracket => Ok(()),
+            Some(word) => Err(self.fault(format!("{} stands for {bracket}", quoted(word)), hint)),
+            None => Err(self.fault("the file ends inside a section", "close it by )")),
+        }
+    }
+
+    /// Whether the next word is a closing bracket, which is taken.
+    fn closes(&mut self) -> bool {
+        let is_closing = self.words.peek().is_some_and(|(_, word)| *word == ")");
+        if is_closing {
+            self.next();
+        }
+        is_closing
+    }
+
+    /// Skips what is in the bracket that has been opened; whether anything is.
+    fn skip(&mut self) -> Result<bool, InputError> {
+        let (mut depth, mut any) = (1, false);
+        while depth > 0 {
+            match self.next() {
+                Some("(") => depth += 1,
+                Some(")") => depth -= 1,
+                Some(_) => any = true,
+                None => return Err(self.fault("the file ends inside a section", "close it by )")),
+            }
+        }
+        Ok(any)
     }
 }
 
+/// Parses a native file.
+fn native(text: &str) -> Result<Problem, InputError> {
+    const SECTIONS: &str = "begin a section: NODES (, LINKS (, DEMANDS ( or ADMISSIBLE_PATHS (";
+    const LINK: &str = "give: id ( source target ) capacity cost routing-cost setup-cost ( module cost ... )";
+    const DEMAND: &str = "give: id ( source target ) routing-unit value longest-path";
+    let mut problem = Problem::default();
+    let mut words = NativeWords::of(text);
+    while let Some(title) = words.next() {
+        words.bracket("(", SECTIONS)?;
+        match title {
+            "NODES" => {
+                while !words.closes() {
+                    let name = words.name("give: id ( x y )")?;
+                    problem.nodes.push((words.line, name));
+                    while words.words.peek().is_some_and(|(_, word)| *word == "(") {
+                        words.next();
+                        words.skip()?;
+                    }
+                }
+            }
+            "LINKS" => {
+                while !words.closes() {
+                    let id = words.name(LINK)?;
+                    let line = words.line;
+                    words.bracket("(", LINK)?;
+                    let ends = [words.name(LINK)?, words.name(LINK)?];
+                    words.bracket(")", LINK)?;
+                    let [installed, ..] = [words.name(LINK)?, words.name(LINK)?, words.name(LINK)?, words.name(LINK)?];
+                    words.bracket("(", LINK)?;
+                    let mut modules = Vec::new();
+                    while !words.closes() {
+                        modules.push(words.name(LINK)?);
+                        words.name(LINK)?;
+                    }
+                    problem.links.push(InstalledLink { line, id, ends, installed: Some(installed), modules });
+                }
+            }
+            "DEMANDS" => {
+                while !words.closes() {
+                    let id = words.name(DEMAND)?;
+                    let line = words.line;
+                    words.bracket("(", DEMAND)?;
+                    let ends = [words.name(DEMAND)?, words.name(DEMAND)?];
+                    words.bracket(")", DEMAND)?;
+                    let (routing_unit, value) = (Some(words.name(DEMAND)?), Some(words.name(DEMAND)?));
+                    words.name(DEMAND)?;
+                    problem.demands.push(Wanted { line, id, ends, routing_unit, value });
+                }
+            }
+            "ADMISSIBLE_PATHS" => problem.has_paths = words.skip()?,
+            "META" => drop(words.skip()?),
+            other => return Err(words.fault(format!("{} is no section", quoted(other)), SECTIONS)),
+        }
+    }
+    Ok(problem)
+}
+
 /// Parses an XML file.
-fn xml(text: &str) -> Result<Problem<'_>, InputError> {
+fn xml(text: &str) -> Result<Problem, InputError> {
     let mut reader = Reader::from_str(text);
     let mut problem = Problem::default();
-    let mut open: Vec<&str> = Vec::new();
+    let mut open: Vec<String> = Vec::new();
+    let mut content = String::new();
     // Line of the event, counted on from the last one.
     let (mut counted, mut line) = (0, 1);
     loop {
@@ -218,58 +317,64 @@ fn xml(text: &str) -> Result<Problem<'_>, InputError> {
             let place = line_and_column(text, reader.error_position() as usize);
             InputError::new(place, shortened(&e.to_string()), "write the file as XML has it")
         })?;
-        let end = reader.buffer_position() as usize;
         line += text[counted..begun].matches('\n').count();
         counted = begun;
         match event {
-            Event::Start(_) | Event::Empty(_) => {
-                let inner = text[begun..end].trim_start_matches('<').trim_end_matches(['>', '/']);
-                let (name, attributes) = inner.split_once(char::is_whitespace).unwrap_or((inner, ""));
+            Event::Start(ref element) | Event::Empty(ref element) => {
+                content.clear();
                 if open.len() == DEEPEST {
                     return Err(at_line(line, "the elements are nested too deeply", "nest them as SNDlib does"));
                 }
-                let name = name.rsplit_once(':').map_or(name, |(_, local)| local);
-                problem.open(line, name, id_in(attributes));
+                let name = element.local_name().as_ref().to_string();
+                let id = element.try_get_attribute("id").ok().flatten();
+                let id = id.and_then(|id| id.normalized_value(XmlVersion::Implicit1_0).ok());
+                problem.open(line, &name, id.as_deref().unwrap_or_default());
                 if matches!(event, Event::Start(_)) {
                     open.push(name);
                 }
             }
-            Event::End(_) => drop(open.pop()),
-            Event::Text(_) => problem.set(&open, text[begun..end].trim()),
+            Event::End(_) => {
+                problem.set(&open, content.trim());
+                content.clear();
+                open.pop();
+            }
+            Event::Text(part) => content.push_str(&part.xml10_content()),
+            Event::CData(part) => content.push_str(&part.xml10_content()),
+            Event::GeneralRef(part) => {
+                content.push_str(&resolve(&part).map_err(|e| at_line(line, e.what, &e.hint))?);
+            }
             Event::Eof if open.is_empty() => return Ok(problem),
             Event::Eof => {
-                let what = format!("the file ends inside <{}>", open.last().unwrap_or(&""));
+                let what = format!("the file ends inside <{}>", open.last().map_or("", String::as_str));
                 return Err(at_line(line, what, "close every element: the file may be cut"));
             }
-            _ => {}
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
         }
     }
 }
 
-/// The value of the attribute `id`.
-fn id_in(attributes: &str) -> &str {
-    let after = attributes.split_once("id=").map_or("", |(_, after)| after);
-    let quote = after.chars().next().filter(|c| ['"', '\''].contains(c));
-    quote.and_then(|quote| after[1..].split_once(quote)).map_or("", |(id, _)| id)
-}
-
-impl<'a> Problem<'a> {
-    fn open(&mut self, line: usize, element: &str, id: &'a str) {
+impl Problem {
+    fn open(&mut self, line: usize, element: &str, id: &str) {
+        let id = id.to_string();
         match element {
             "node" => self.nodes.push((line, id)),
             "link" => self.links.push(InstalledLink { line, id, ..InstalledLink::default() }),
             "demand" => self.demands.push(Wanted { line, id, ..Wanted::default() }),
+            "admissiblePath" => self.has_paths = true,
             _ => {}
         }
     }
 
-    fn set(&mut self, open: &[&str], value: &'a str) {
+    /// Takes the text of the innermost open element.
+    fn set(&mut self, open: &[String], value: &str) {
         if value.is_empty() {
             return;
         }
+        let open: Vec<&str> = open.iter().map(String::as_str).collect();
         let of_link = open.contains(&"links");
         let (link, demand) = (self.links.last_mut(), self.demands.last_mut());
-        match (open, link, demand) {
+        let value = value.to_string();
+        match (&open[..], link, demand) {
             ([.., "meta", "unit"], ..) if value == "MBITPERSEC" => self.unit = Some("Mbps"),
             ([.., "link", "source"], Some(link), _) => link.ends[0] = value,
             ([.., "link", "target"], Some(link), _) => link.ends[1] = value,

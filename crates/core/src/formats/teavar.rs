@@ -1,5 +1,6 @@
 //! Topologies of TEAVAR (Bogle et al., SIGCOMM 2019): a line of titles, then two nodes, the capacity of the link from the
-//! second to the first, and its probability of failure, which is not used. A file states no unit of capacities.
+//! first to the second, and its probability of failure, which is not used. The first column is called `to_node`, and TEAVAR
+//! reads it as the source. A file states no unit of capacities.
 
 use super::drawn::{Drawn, rate_in, words};
 use super::{Defaults, at_line, refuse_beside};
@@ -19,11 +20,11 @@ pub(super) fn network(text: &str, beside: &Defaults) -> Result<Network, InputErr
     })?;
     let mut drawn = Drawn::default();
     for (line, row) in words(text, "").skip(1) {
-        let [to, from, capacity, fails] = row[..] else {
+        let [from, to, capacity, fails] = row[..] else {
             return Err(at_line(line, "is no link", "give two nodes, capacity and probability of failure"));
         };
-        drawn.node(to, None);
         drawn.node(from, None);
+        drawn.node(to, None);
         drawn.edge(from, to, [("capacity", rate_in(line, capacity, unit)?), ("prob_failure", fails.into())]);
     }
     drawn.network(true, &beside.of_backbone())

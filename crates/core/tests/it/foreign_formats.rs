@@ -127,7 +127,7 @@ fn demands_of_sndlib_and_repetita() {
     assert_eq!(flows(&found), ["d0 0.3", "d1 0.017"]);
 }
 
-pub(crate) const DOT: &str = "/* a pod */ strict graph \"lab\" {\n node [shape=box]; edge [capacity=\"10Gbps\", delay=\"2us\"]\n\
+pub(crate) const DOT: &str = "/* a pod */ graph \"lab\" {\n node [shape=box]; edge [capacity=\"10Gbps\", delay=\"2us\"]\n\
         h1 [kind=host]; h2 [kind=\"host\"]; subgraph cluster_0 { label = x; s1 [kind=switch]; s2 [kind=switch] }\n\
         h1:eth0 -- s1 -- s2 [capacity=\"40Gbps\"]; s2 -- h2\n s1 -- {s2; h2}\n}";
 
@@ -154,7 +154,15 @@ fn dot() {
     assert_eq!(links(&read), ["a->b 5 0", "b->a 2 0"]);
     assert!(fault("d.dot", "graph { a -- b [bw=10] }", json!({})).contains("did you mean \"capacity\"?"));
     assert!(fault("d.dot", "graph {\n a -- b [capacity=1e9", json!({})).starts_with("line 2: "));
-    assert!(fault("d.dot", "graph { a -- b [label=<b>] }", json!({})).contains("a label of HTML"));
+    let read =
+        network("d.dot", "graph { a -- \"b\\\n1\" [label=<<b>x</b>>, capacity=\"1\"+\"e9\"] }", json!({})).unwrap();
+    assert_eq!(links(&read), ["a->b1 1000 0", "b1->a 1000 0"]);
+    let strict = "strict graph { s -- t [capacity=1e9, delay=\"1e-6\"]; t -- s [capacity=3e9] }";
+    assert_eq!(links(&network("d.dot", strict, json!({})).unwrap()), ["s->t 3000 1", "t->s 3000 1"]);
+    let strict = strict.replace("--", "->").replace("graph", "digraph");
+    assert_eq!(links(&network("d.dot", &strict, json!({})).unwrap()), ["s->t 1000 1", "t->s 3000 0"]);
+    assert!(fault("d.dot", "graph { a -> b [capacity=1] }", json!({})).contains("-> is no edge here"));
+    assert!(fault("d.dot", "digraph { a -- b [capacity=1] }", json!({})).contains("-- is no edge here"));
     assert!(fault("d.dot", &"graph { { ".repeat(100), json!({})).contains("line 1"));
 }
 
@@ -203,6 +211,10 @@ fn mininet_and_p4() {
         "hosts": {"h1": {}, "h2": {}}, "switches": {"s1": {}}}}"#;
     let read = network("p4app.json", utils, json!({})).unwrap();
     assert_eq!(links(&read), ["h1->s1 100 0", "s1->h1 100 0", "h2->s1 5 0", "s1->h2 5 0"]);
+    let general = utils.replace("\"default_bw\": 100", "\"default\": {\"bw\": 10, \"delay\": 2, \"weight\": 7}");
+    let read = network("p4app.json", &general, json!({"capacity": "1Gbps"})).unwrap();
+    assert_eq!(links(&read), ["h1->s1 10 2000", "s1->h1 10 2000", "h2->s1 5 2000", "s1->h2 5 2000"]);
+    assert!(read.notes().iter().any(|note| note.contains("\"weight\"")), "{:?}", read.notes());
     let editor = r#"{"application": {}, "controllers": [], "hosts": [{"number": "1", "opts": {"hostname": "h1"}}],
         "switches": [{"number": "1", "opts": {"hostname": "s1"}}], "links": [{"src": "h1", "dest": "s1", "opts": {"bw": 10, "delay": "5ms"}}]}"#;
     let read = network("lab.mn", editor, json!({})).unwrap();
@@ -221,7 +233,7 @@ pub(crate) const TEAVAR: &str =
 #[test]
 fn teavar() {
     let read = network("topology.txt", TEAVAR, json!({"unit": "kbps"})).unwrap();
-    assert_eq!(links(&read), ["2->1 5000 0"]);
+    assert_eq!(links(&read), ["1->2 5000 0"]);
     assert!(read.notes().iter().any(|note| note.contains("prob_failure")));
     assert!(fault("topology.txt", TEAVAR, json!({})).starts_with("unit: TEAVAR's files state no unit"));
 }

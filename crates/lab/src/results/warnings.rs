@@ -371,7 +371,9 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, seed: u64, group: &Group
         warn(
             "never-started",
             trials,
-            format!("{count} flows never started, for flows that they wait for did not finish"),
+            format!(
+                "{count} flows never started: what they wait for did not finish before the end of run.duration; lengthen it"
+            ),
         );
     }
     let every = || trials_where(&|_| true);
@@ -529,7 +531,7 @@ fn wide_intervals(row: &SummaryRow) -> Option<String> {
     };
     let wide: Vec<String> = wide.map(said).collect();
     (!wide.is_empty())
-        .then(|| format!("intervals wider than their means: {}; these say little, so run more seeds", wide.join(", ")))
+        .then(|| format!("± is more than half of the mean: {}; these say little, so run more seeds", wide.join(", ")))
 }
 
 #[cfg(test)]

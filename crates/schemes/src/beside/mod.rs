@@ -130,10 +130,11 @@ impl Beside {
                     other.param,
                     of(&other)
                 );
-                let hint = format!(
-                    "a queue has one threshold: set params.{} and params.{} to the same",
-                    first.param, other.param
-                );
+                let params = match first.param == other.param {
+                    true => format!("params.{} of both", first.param),
+                    false => format!("params.{} and params.{}", first.param, other.param),
+                };
+                let hint = format!("a queue has one threshold: set {params} to the same");
                 return Err(InputError::new("scheme", what, hint));
             }
         }

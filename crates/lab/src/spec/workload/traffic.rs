@@ -474,7 +474,9 @@ impl Traffic {
     /// Load without incasts, and with incasts, of all workloads that have one; `None` if none has.
     pub(crate) fn loads(&self) -> Option<(f64, f64)> {
         let loads = self.parts.iter().filter_map(|part| part.workload.loads());
-        loads.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))
+        // Decimals of the spec sum up to decimals.
+        let plain = |x: f64| (x * 1e12).round() / 1e12;
+        loads.reduce(|sum, one| (plain(sum.0 + one.0), plain(sum.1 + one.1)))
     }
 
     /// Expected flows and bytes on the wire, for a cost estimate.
