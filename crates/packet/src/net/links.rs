@@ -225,7 +225,7 @@ impl<S: Scheme> Net<S> {
         false
     }
 
-    /// What has changed at links since `network` was built: capacities, and a failure for each fault that keeps one down.
+    /// Changes of links since `network` was built: capacities, and a failure for each fault that keeps a link down.
     pub fn changes(&self, network: &Network) -> Vec<(LinkId, LinkChange)> {
         let mut changes = Vec::new();
         for (link, built) in network.links().iter_enumerated() {

@@ -190,7 +190,7 @@ impl IoView {
     }
 }
 
-/// What the scheme has beside flows, so that messages to what is not there are refused.
+/// Whether the scheme has nodes and a controller; messages to others are refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct There {
     /// Number of nodes of the network; 0 if the scheme has no state at nodes.
