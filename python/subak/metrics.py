@@ -188,7 +188,7 @@ def _concerned(warning: Mapping[str, Any]) -> str:
 
 
 def sweep_point_of(axes: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """The values of the axes ``keys`` as text: ``load 0.6, leaves 4``; ``workload[0].load 0.6`` if several are loads."""
+    """The values of the axes ``keys`` as text: ``load 0.6, leaves 4``, or the whole key if several end alike."""
     short = [key.split(".")[-1] for key in keys]
     said = [key if short.count(last) > 1 else last for key, last in zip(keys, short, strict=True)]
     return ", ".join(f"{name} {_said(axes.get(key))}" for name, key in zip(said, keys, strict=True))

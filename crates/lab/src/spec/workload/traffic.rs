@@ -277,10 +277,10 @@ impl Traffic {
 
     /// Seed of the random numbers of a part. In a list it depends on the class's name, so that the flows of a class are
     /// the same whatever other classes there are.
-    fn seed(part: &Part, seed: u64) -> u64 {
+    fn seed(&self, part: &Part, seed: u64) -> u64 {
         match &part.class {
-            Some(class) => Stream::new(seed, class).bits(),
-            None => seed,
+            Some(class) if self.is_list => Stream::new(seed, class).bits(),
+            _ => seed,
         }
     }
 
@@ -375,7 +375,7 @@ impl Traffic {
     ) -> Result<Plan, InputError> {
         let (of_run, mut whole) = (seed, Plan::default());
         for part in &self.parts {
-            let seed = if self.is_list { Traffic::seed(part, seed) } else { seed };
+            let seed = self.seed(part, seed);
             let builder = FlowBuilder::new(topology, seed, packet, faults, duration_ns);
             // Errors of jobs name the section already.
             let at = |fault: InputError| if self.is_list { self.at(part, fault).below("workload") } else { fault };
@@ -439,7 +439,7 @@ impl Traffic {
     /// The jobs of `seed`, if the workload has any.
     pub fn placed(&self, topology: &Topology, seed: u64, packet: PacketSizes) -> Result<Vec<Placed>, InputError> {
         let part = &self.parts[0];
-        let seed = if self.is_list { Traffic::seed(part, seed) } else { seed };
+        let seed = self.seed(part, seed);
         part.workload.jobs().map_or(Ok(Vec::new()), |jobs| jobs.placed(topology, seed, packet))
     }
 
