@@ -34,12 +34,12 @@ pub(crate) fn fold(case: &Case) -> Option<Folded> {
     let mut colours = 0;
     for _ in 0..MOST_ROUNDS {
         let mut sums = IdVec::<LinkId, u64>::filled(0, links);
-        for p in 0..paths {
+        for (p, own) in of_path.iter_mut().enumerate() {
             let colour = flows.links_of(p).iter().fold(0u64, |sum, &l| sum.wrapping_add(mix(of_link[l])));
-            of_path[p] = mix(of_path[p] ^ mix(colour));
+            *own = mix(*own ^ mix(colour));
             // A link's place in a path counts: the first and the last link of a lone flow look alike otherwise.
             for (place, &l) in flows.links_of(p).iter().enumerate() {
-                sums[l] = sums[l].wrapping_add(mix(of_path[p] ^ (place as u64 + 1)));
+                sums[l] = sums[l].wrapping_add(mix(*own ^ (place as u64 + 1)));
             }
         }
         for (l, colour) in of_link.iter_enumerated_mut() {
