@@ -58,8 +58,8 @@ class Ned(_subak.Ned):
         if wanted.get("kind") == "alpha-fair":
             wanted = ALPHA_FAIR | dict(wanted)
         inputs.check_flag("bounded", bounded)
-        if not 1 <= threads <= MOST_THREADS:
-            raise InputError(None, "threads", f"it is {threads}", f"give a number from 1 to {MOST_THREADS}")
+        if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+            raise InputError(None, "threads", f"it is {threads!r}", f"give a whole number from 1 to {MOST_THREADS}")
         made = super().__new__(
             cls, network, inputs.to_json(wanted), method, gamma, precision, most_lines, bounded, threads
         )

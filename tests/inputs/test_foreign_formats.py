@@ -114,6 +114,9 @@ def test_coflows_of_a_file(subak: Subak, tmp_path: Path) -> None:
         ("8 1\n1 0 1 0 1 2:4 7\n", '"7" is one word too many'),
         ("99 1\n1 0 1 0 1 20:4\n", "the coflows use 21 ports, and the network has 8 hosts"),
         ("", "the file is empty"),
+        ("8 0\n", "the file announces no coflow"),
+        ("8 1\n1 0 1 0 1 2:4\n2 0 1 0 1 2:4\n", "the file announces 1 coflows, and here is another"),
+        ("8 2\n1 0 1 0 1 2:4\n1 0 1 0 1 2:4\n", "coflow 1 is there twice"),
     ],
 )
 def test_broken_coflows_are_refused_by_line(tmp_path: Path, text: str, said: str) -> None:

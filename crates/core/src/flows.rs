@@ -102,7 +102,7 @@ impl Narrow {
         let (asked, paths) = self.widest;
         (self.flows > 0).then(|| {
             format!(
-                "{} of {of} have fewer paths than subflows, such as {asked} subflows where there are {paths} shortest paths: the \
+                "{} of {of} have fewer paths than subflows, such as {asked} subflows where there are {paths} such paths: the \
                  others have no effect",
                 self.flows
             )

@@ -1,8 +1,8 @@
 //! Smallest effective bottleneck first (SEBF) with rates for a common end (MADD), as in Varys (Chowdhury et al., SIGCOMM
 //! 2014, section 5.3), by weights: Varys serves jobs in strict order, weights share links in proportion.
 //!
-//! A job's effective bottleneck is the longest time that one of its ports, in or out, takes for what remains. At that port,
-//! the weights of the job's running transfers sum up to `(over / bottleneck)^power`; each is in proportion to what remains
+//! A job's effective bottleneck is the longest time that one of its ports, in or out, takes for what remains, transfers that
+//! wait included. At that port, the weights of all transfers, had they started, sum up to `(over / bottleneck)^power`; each is in proportion to what remains
 //! of its transfer, so that all end together.
 
 use super::About;
@@ -13,6 +13,9 @@ use subak_core::keys::{Key, Low, ValueType};
 
 /// Smallest weight of a transfer and largest sum of a port's weights.
 const WEIGHTS: (f64, f64) = (1e-6, 1e6);
+
+/// Largest value of the parameter `over`, ns: 100 days.
+const LONGEST_NS: u64 = 8_640_000_000_000_000;
 
 /// State of the policy `smallest-bottleneck`.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ impl SmallestBottleneck {
         paper: "Varys, section 5.3 (SEBF and MADD)",
         params: &[
             Key::new("power", ValueType::Number(Low::Above(0.0), 8.0), "1", "exponent of the priority"),
-            Key::new("over", ValueType::Time, "1s", "bottleneck of a job whose priority is 1"),
+            Key::new("over", ValueType::Span(1, LONGEST_NS), "1s", "bottleneck of a job whose priority is 1"),
         ],
     };
 

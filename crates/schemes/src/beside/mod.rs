@@ -130,11 +130,14 @@ impl Beside {
                     other.param,
                     of(&other)
                 );
-                let params = match first.param == other.param {
-                    true => format!("params.{} of both", first.param),
-                    false => format!("params.{} and params.{}", first.param, other.param),
+                let hint = match first.param == other.param {
+                    true => format!("a queue has one threshold: set params.{} of both to the same", first.param),
+                    false => format!(
+                        "a queue has one rule of marking: let params.{} and params.{} come to the same bytes, and their other end \
+                         and largest probability too",
+                        first.param, other.param
+                    ),
                 };
-                let hint = format!("a queue has one threshold: set {params} to the same");
                 return Err(InputError::new("scheme", what, hint));
             }
         }

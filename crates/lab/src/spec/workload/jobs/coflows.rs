@@ -5,6 +5,7 @@
 use super::{CommonKeys, Described, Own, Transfer, TransferEnd};
 use crate::files::Beside;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::section::Section;
@@ -49,14 +50,21 @@ fn coflows(text: &str, first: Option<u64>, scale: f64, common: &CommonKeys) -> R
     let mut head = lines.next().ok_or_else(|| at(1, "the file is empty", hint))?;
     let (ports, announced): (usize, u64) = (head.number("the number of ports")?, head.number("the number of coflows")?);
     head.end()?;
+    if announced == 0 {
+        return Err(at(1, "the file announces no coflow", hint));
+    }
     let wanted = first.unwrap_or(announced);
     if wanted > announced {
         let what = format!("the first {wanted} coflows are wanted, and the file announces {announced}");
         return Err(InputError::new("", what, "give a smaller number as first, or leave it out"));
     }
-    let (mut jobs, mut flows) = (Vec::new(), 0);
+    let (mut jobs, mut flows, mut seen) = (Vec::new(), 0, BTreeSet::new());
     for words in lines.by_ref().take(wanted as usize) {
+        let line = words.line;
         let job = coflow(words, ports, scale, jobs.len() as u64, common)?;
+        if !seen.insert(job.id.clone()) {
+            return Err(at(line, format!("{} is there twice", job.id), "give every coflow a number of its own"));
+        }
         flows += job.flows.len();
         if flows > MOST_FLOWS {
             let hint = "give a smaller number as first";
@@ -67,6 +75,13 @@ fn coflows(text: &str, first: Option<u64>, scale: f64, common: &CommonKeys) -> R
     if (jobs.len() as u64) < wanted {
         let what = format!("{wanted} coflows are wanted, and the file has {}", jobs.len());
         return Err(InputError::new("", what, "let the first line agree with the others: the file may be cut"));
+    }
+    if let Some(words) = lines.nth((announced - wanted) as usize) {
+        return Err(at(
+            words.line,
+            format!("the file announces {announced} coflows, and here is another"),
+            "let the two agree",
+        ));
     }
     Ok(jobs)
 }
