@@ -1,7 +1,8 @@
 //! Standby: decides which of two allocators serves, as a state machine without socket or clock.
 //!
-//! Each allocator sends heartbeats with its role (whether it serves) and the number of the last heartbeat received.
-//! That number protects against replay. The standby takes over after half a lease of silence. If both serve because
+//! Each allocator sends heartbeats with its role (whether it serves) and the numbers of two heartbeats received: the last
+//! fresh one, and the last one. A heartbeat is fresh if one of these two is recent; so a replayed one is not, and cannot
+//! displace what the fresh one said. The second number lets two allocators meet that have not heard of each other. The standby takes over after half a lease of silence. If both serve because
 //! heartbeats were lost, the one with the later failover continues. Safety does not depend on the choice, since rates
 //! of the allocator that stops expire.
 
@@ -10,7 +11,10 @@ use subak_wire::{Direction, Seal, Secret};
 
 /// First byte of a message between allocators; no endpoint's datagram begins with it.
 const KIND: u8 = 0xa5;
-const BYTES: usize = 1 + 1 + 8 + 8 + 8;
+const BYTES: usize = 1 + 1 + 8 + 8 + 8 + 8;
+/// Bits of a message's second byte: whether the sender serves, and whether it is the first allocator.
+const SERVES: u8 = 1;
+const FIRST: u8 = 2;
 /// A heartbeat counts only if the number that it echoes is among the last this many heartbeats sent.
 const MEMORY: u64 = 4;
 
@@ -23,7 +27,13 @@ pub struct Standby {
     epoch: u64,
     /// Number of this allocator's latest heartbeat.
     number: u64,
+    /// Number of the other allocator's last fresh heartbeat.
+    fresh_number: u64,
+    /// Number of the last heartbeat that was received, which may be a replayed one.
     heard_number: u64,
+    /// Whether this is the first allocator. Messages of the first are not those of another first, so that none is
+    /// reflected.
+    first: bool,
     /// Time at which the other allocator was last known to serve, ns.
     heard_ns: Ns,
     next_ns: Ns,
@@ -47,7 +57,18 @@ impl Standby {
     pub fn new(now_ns: Ns, secret: &Secret, lease_ns: Ns, first: bool) -> Standby {
         let patience_ns = if first { lease_ns / 4 } else { lease_ns / 2 };
         let seal = Seal::new(secret, 0, Direction::Down);
-        Standby { seal, lease_ns, epoch: 0, number: 0, heard_number: 0, heard_ns: now_ns, next_ns: now_ns, patience_ns }
+        Standby {
+            seal,
+            lease_ns,
+            epoch: 0,
+            number: 0,
+            fresh_number: 0,
+            heard_number: 0,
+            first,
+            heard_ns: now_ns,
+            next_ns: now_ns,
+            patience_ns,
+        }
     }
 
     /// Whether this allocator serves.
@@ -90,8 +111,9 @@ impl Standby {
 
     fn message(&mut self) -> Vec<u8> {
         self.number += 1;
-        let mut bytes = vec![KIND, u8::from(self.is_serving())];
-        for word in [self.epoch, self.number, self.heard_number] {
+        let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+        let mut bytes = vec![KIND, flag(self.is_serving(), SERVES) | flag(self.first, FIRST)];
+        for word in [self.epoch, self.number, self.fresh_number, self.heard_number] {
             bytes.extend(word.to_be_bytes());
         }
         self.seal.seal(&mut bytes);
@@ -102,10 +124,18 @@ impl Standby {
     pub fn take(&mut self, now_ns: Ns, bytes: &[u8]) -> Change {
         let Some(bytes) = self.seal.open(bytes).filter(|bytes| bytes.len() == BYTES) else { return Change::None };
         let word = |k: usize| bytes[2 + 8 * k..].first_chunk().copied().map_or(0, u64::from_be_bytes);
-        let (serves, epoch, number, echo) = (bytes[1] == 1, word(0), word(1), word(2));
+        let (serves, first) = (bytes[1] & SERVES != 0, bytes[1] & FIRST != 0);
+        let (epoch, number) = (word(0), word(1));
+        if first == self.first {
+            return Change::None;
+        }
+        let is_recent = |echo: u64| echo != 0 && echo <= self.number && echo + MEMORY > self.number;
+        let is_fresh = is_recent(word(2)) || is_recent(word(3));
         self.heard_number = number;
-        // A reflected or replayed message echoes no recent number.
-        let is_fresh = echo != 0 && echo <= self.number && echo + MEMORY > self.number;
+        // A heartbeat of the last few may be replayed: it does not count back, unless the other allocator began anew.
+        if is_fresh && (number > self.fresh_number || number + 2 * MEMORY < self.fresh_number) {
+            self.fresh_number = number;
+        }
         if !is_fresh || !serves || epoch == self.epoch {
             return Change::None;
         }
@@ -180,6 +210,35 @@ mod tests {
         assert!(pair.iter().all(Standby::is_serving));
         let seen = run(&mut pair, 4000, 5000, |_| true);
         assert_eq!(seen.last(), Some(&[false, true]));
+    }
+
+    #[test]
+    fn replays_to_both_change_no_roles() {
+        let mut pair = pair();
+        run(&mut pair, 0, 4000, |_| true);
+        let mut kept: Vec<(usize, Vec<u8>)> = Vec::new();
+        // Every heartbeat of a while is recorded, and all are sent again to both, many times between two true ones.
+        let mut replayed = 0;
+        for now_ns in (4000..40_000).step_by(10) {
+            for who in 0..2 {
+                let (message, change) = pair[who].wake(now_ns, now_ns);
+                assert_eq!(change, Change::None, "at {now_ns}");
+                if let Some(message) = message {
+                    assert_eq!(pair[1 - who].take(now_ns, &message), Change::None, "at {now_ns}");
+                    if now_ns < 8000 {
+                        kept.push((who, message));
+                    }
+                }
+                for k in 0..if now_ns < 8000 { 0 } else { 7 } {
+                    let (from, message) = &kept[(replayed + k) % kept.len()];
+                    // To the other, and reflected.
+                    let changes = [pair[1 - from].take(now_ns, message), pair[*from].take(now_ns, message)];
+                    assert_eq!(changes, [Change::None; 2], "at {now_ns}");
+                }
+                replayed += 7;
+            }
+            assert_eq!([pair[0].is_serving(), pair[1].is_serving()], [true, false], "at {now_ns}");
+        }
     }
 
     #[test]

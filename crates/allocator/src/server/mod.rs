@@ -286,14 +286,15 @@ impl Server {
     }
 
     fn iterate(&mut self, now_ns: Ns) {
+        let Some(allocator) = &mut self.allocator else {
+            // At rest no iteration is due, so none is late.
+            (self.next_ns, self.last_ns) = (now_ns + IDLE_NS, now_ns);
+            return;
+        };
         let late = now_ns.saturating_sub(self.next_ns.max(self.last_ns + self.interval_ns));
         if self.next_ns > 0 && late >= self.interval_ns {
             self.counts.skipped += late / self.interval_ns;
         }
-        let Some(allocator) = &mut self.allocator else {
-            self.next_ns = now_ns + IDLE_NS;
-            return;
-        };
         self.last_ns = now_ns;
         let before = allocator.counters();
         allocator.step(now_ns);
