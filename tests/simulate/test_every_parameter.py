@@ -118,6 +118,7 @@ AT = {
 
 PFC: dict[str, Any] = {"pfc": "static", "pfc_threshold": 20000, "initial_window": 40}
 SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
+    ("ideal", "tolerance"): ("churn", {}, 0.05),
     ("cubic", "target"): ("short", {"codel_interval": 1e-4}, 2e-5),
     ("cubic", "codel_interval"): ("short", {"target": 2e-5}, 1e-4),
     ("cubic", "hystart"): ("steps", {"queue": "fifo"}, True),

@@ -52,4 +52,5 @@ def test_a_flow_costs_some_hundred_bytes_and_its_row_is_there(tmp_path: Path) ->
         assert all(row["fct_ns"] is not None for row in rows)
     assert flows[1] > 0.9 * 8 * FLOWS_PER_MS
     a_flow = (peaks[1] - peaks[0]) * 2**20 / (flows[1] - flows[0])
-    assert a_flow < 600, f"{flows} flows took {peaks} MB: {a_flow:.0f} bytes a flow"
+    # 605 were measured since the plan of a flow has the index of its scheme.
+    assert a_flow < 640, f"{flows} flows took {peaks} MB: {a_flow:.0f} bytes a flow"

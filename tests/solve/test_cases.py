@@ -51,7 +51,7 @@ def test_subflows_beyond_the_paths_are_warned_of() -> None:
 
     assert warnings({**wide, "subflows": 2}, narrow) == []
     [one] = warnings({**wide, "subflows": 3}, narrow)
-    assert one.startswith(f"1 of 2 flows {said} 3 subflows where there are 2 shortest paths")
+    assert one.startswith(f"1 of 2 flows {said} 3 subflows where there are 2 such paths")
     [two] = warnings({**wide, "subflows": 4}, {**narrow, "subflows": 4})
     assert two.startswith(f"2 of 2 flows {said} 4 subflows where there are 1 ")
 
