@@ -170,6 +170,41 @@ def test_a_scheme_of_the_users_beside_cubic(tmp_path: Path) -> None:
     assert set(own.table("flow")["scheme"].to_pylist()) == {"mine", "cubic"}
 
 
+TICKS = """
+
+class Ticks(subak.Hop):
+    def on_start(self, io):
+        io.timer(4_000_000_000, io.now_ns + 300_000)
+        io.timer(7, io.now_ns + 500_000)
+
+    def on_timer(self, io, timer, port):
+        io.note(timer=timer)
+        if io.now_ns < 2_000_000:
+            io.timer(timer, io.now_ns + 300_000)
+
+Dctcp.hop = lambda self, port: Ticks()
+"""
+
+
+def test_timers_of_hops_keep_their_numbers_beside_another_scheme(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text((TEMPLATES / "dctcp.py").read_text() + TICKS)
+    notes = []
+    for name, workloads in (("alone", [of("mine", WEB)]), ("beside", [of("mine", WEB), of("cubic", BULK)])):
+        own = {"name": "mine", "python": "mine.py:Dctcp"}
+        spec = {
+            "network": {"kind": "star", "hosts": 6},
+            "workload": workloads,
+            "scheme": [own, CUBIC] if name == "beside" else [own],
+            "run": {"duration": "3ms"},
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps(spec))
+        results = subak.run(tmp_path / f"{name}.json", tmp_path / name, progress=False, jobs=1)
+        assert not results.failed
+        notes.append(results.table("note", ["time_ns", "link", "value"]).to_pandas())
+    assert set(notes[0]["value"]) == {7, 4_000_000_000}
+    pd.testing.assert_frame_equal(notes[0], notes[1])
+
+
 def test_a_link_fails_under_two_schemes(tmp_path: Path) -> None:
     network = {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}
     fault = [{"kind": "down", "links": ["leaf0->spine0"], "down": "1ms", "up": "2ms"}]

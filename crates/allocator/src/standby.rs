@@ -1,10 +1,12 @@
 //! Standby: decides which of two allocators serves, as a state machine without socket or clock.
 //!
-//! Each allocator sends heartbeats with its role (whether it serves) and the numbers of two heartbeats received: the last
-//! fresh one, and the last one. A heartbeat is fresh if one of these two is recent; so a replayed one is not, and cannot
-//! displace what the fresh one said. The second number lets two allocators meet that have not heard of each other. The standby takes over after half a lease of silence. If both serve because
-//! heartbeats were lost, the one with the later failover continues. Safety does not depend on the choice, since rates
-//! of the allocator that stops expire.
+//! Each allocator sends heartbeats with its role (whether it serves) and the numbers of two heartbeats received: the
+//! last fresh one, and the last one. A heartbeat is fresh if one of these two is recent; so a replayed one is not,
+//! and cannot displace what the fresh one said. The second number lets two allocators meet that have not heard of
+//! each other.
+//!
+//! The standby takes over after half a lease of silence. If both serve because heartbeats were lost, the one with the
+//! later failover continues. Safety does not depend on the choice, since rates of the allocator that stops expire.
 
 use subak_core::Ns;
 use subak_wire::{Direction, Seal, Secret};
@@ -217,7 +219,7 @@ mod tests {
         let mut pair = pair();
         run(&mut pair, 0, 4000, |_| true);
         let mut kept: Vec<(usize, Vec<u8>)> = Vec::new();
-        // Every heartbeat of a while is recorded, and all are sent again to both, many times between two true ones.
+        // An attacker records the heartbeats of 4000 ns, and replays seven of them at each step to both allocators.
         let mut replayed = 0;
         for now_ns in (4000..40_000).step_by(10) {
             for who in 0..2 {

@@ -1,4 +1,4 @@
-//! What of a flow is fluid, and the delay of its last packet.
+//! Split of a transfer: the bytes that flow as a fluid, and the delay of the last packet.
 
 use subak_core::backend::{FlowPlan, PacketSizes};
 use subak_core::idle::{idle_fct_ns, wire_time_ns};

@@ -1,10 +1,10 @@
 //! Network files. [`read`] has the formats by the file's name and beginning.
 //!
-//! In node-link JSON, GraphML, GML and DOT, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes
-//! may have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`; a directed edge
-//! may have an `id`. An edge of capacity 0 is a link that has failed, and one that leads to its own node carries
-//! nothing: both are omitted. An unknown attribute is noted; one that resembles the name of a known attribute is an
-//! error.
+//! In node-link JSON, GraphML, GML and DOT, an edge must have `capacity` and may have `delay` and `buffer`; an
+//! undirected edge is two links. Nodes may have `kind` (or `type`) "host" or "switch". Links are named `A->B`,
+//! parallel ones `A->B#1`; a directed edge may have an `id`. An edge of capacity 0 is a link that has failed, and one
+//! that leads to its own node carries nothing: both are omitted. An unknown attribute is noted; one that resembles
+//! the name of a known attribute is an error.
 
 mod brite;
 mod dot;

@@ -37,7 +37,7 @@ pub(super) fn is_xml(text: &str) -> bool {
     false
 }
 
-/// What a file has.
+/// The nodes, links and demands of a file.
 #[derive(Debug, Default)]
 struct Problem {
     nodes: Vec<(usize, String)>,

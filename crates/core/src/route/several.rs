@@ -14,7 +14,7 @@ type Length = (u32, PathCost, u64);
 
 const NONE: Length = (u32::MAX, NEVER, u64::MAX);
 
-/// What a search may not use, and how it counts.
+/// Restrictions of a search: links and nodes that it must not use, and links that count as shared.
 #[derive(Default)]
 struct Limits<'a> {
     links: HashSet<LinkId>,

@@ -95,8 +95,8 @@ pub struct Stated {
 }
 
 /// The fluid simulation. Rates are on the wire; goodput is the payload's fraction of them. A flow ends when its bytes
-/// are sent, plus the delay of the last packet, so that a lone flow takes exactly [`subak_core::idle::idle_fct_ns`]. Bytes count as
-/// received when they are sent. Subflows of a flow are pooled.
+/// are sent, plus the delay of the last packet, so that a lone flow takes exactly
+/// [`subak_core::idle::idle_fct_ns`]. Bytes count as received when they are sent. Subflows of a flow are pooled.
 ///
 /// Rates are the exact ones of the goal, or approach them as described in `lag.rs`. A flow starts from rate 0. Where
 /// links become overloaded (by a fault or another path), the rates of their flows are scaled down in proportion.

@@ -1,9 +1,9 @@
-//! Smallest effective bottleneck first (SEBF) with rates for a common end (MADD), as in Varys (Chowdhury et al., SIGCOMM
-//! 2014, section 5.3), by weights: Varys serves jobs in strict order, weights share links in proportion.
+//! Smallest effective bottleneck first (SEBF) with rates for a common end (MADD), as in Varys (Chowdhury et al.,
+//! SIGCOMM 2014, section 5.3), by weights: Varys serves jobs in strict order, weights share links in proportion.
 //!
-//! A job's effective bottleneck is the longest time that one of its ports, in or out, takes for what remains, transfers that
-//! wait included. At that port, the weights of all transfers, had they started, sum up to `(over / bottleneck)^power`; each is in proportion to what remains
-//! of its transfer, so that all end together.
+//! A job's effective bottleneck is the longest time that one of its ports, in or out, takes for what remains,
+//! transfers that wait included. At that port, the weights of all transfers, had they started, sum up to `(over /
+//! bottleneck)^power`; each is in proportion to what remains of its transfer, so that all end together.
 
 use super::About;
 use crate::{JobStatus, Sum, TransferState, WeightPolicy, Work};

@@ -98,8 +98,9 @@ impl<S: Scheme> Sim<S> {
         flow
     }
 
-    /// Loss recovery parameters of flows of `scheme` for `route`. Bounds of the RTO grow with the base RTT. The default minimum RTO covers
-    /// full buffers on the path and on the reverse path, since ACKs also queue behind data of other flows.
+    /// Loss recovery parameters of flows of `scheme` for `route`. Bounds of the RTO grow with the base RTT. The default
+    /// minimum RTO covers full buffers on the path and on the reverse path, since ACKs also queue behind data of other
+    /// flows.
     fn recovery_over(&self, scheme: u8, route: &Route, base_rtt_ns: Ns) -> Recovery {
         let mut recovery = self.scheme.recovery(scheme);
         let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);

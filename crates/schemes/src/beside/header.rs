@@ -1,4 +1,4 @@
-//! SharedHeader of packets of several schemes: that of the packet's own scheme.
+//! The header of a packet among several schemes: the index of its scheme, and that scheme's own header.
 
 use crate::foreign::Numbers;
 use crate::telemetry::{IntHeader, Left};

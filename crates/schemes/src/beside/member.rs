@@ -129,15 +129,38 @@ impl<S: Scheme> AnyMember for Typed<S> {
 /// A state machine of the scheme `S` among several schemes.
 struct Adapter<S: Scheme, M> {
     owner: u8,
-    /// Timers of hops are numbered `timer * schemes + owner`: one hop has the timers of all schemes.
+    /// Number of schemes whose machines have their timers together; 1 except at hops.
     schemes: u32,
+    pending: Pending,
     machine: M,
     io: Io<S>,
 }
 
+/// Numbers of a hop's pending timers, by place. The hop of all schemes gets `place * schemes + owner` as a number,
+/// which fits whatever number the scheme chose.
+#[derive(Default)]
+struct Pending {
+    timers: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Pending {
+    fn add(&mut self, timer: u32) -> u32 {
+        let place = self.free.pop().unwrap_or(self.timers.len() as u32);
+        self.timers.resize(self.timers.len().max(place as usize + 1), timer);
+        self.timers[place as usize] = timer;
+        place
+    }
+
+    fn take(&mut self, place: u32) -> u32 {
+        self.free.push(place);
+        self.timers[place as usize]
+    }
+}
+
 impl<S: Scheme, M> Adapter<S, M> {
     fn new(owner: u8, machine: M) -> Self {
-        Adapter { owner, schemes: 1, machine, io: Io::default() }
+        Adapter { owner, schemes: 1, pending: Pending::default(), machine, io: Io::default() }
     }
 
     /// Calls `act` with the machine, and passes its effects on.
@@ -152,13 +175,15 @@ impl<S: Scheme, M> Adapter<S, M> {
     }
 
     fn pass_on(&mut self, io: &mut Io<Beside>) {
-        let place = if self.schemes > 1 { u32::from(self.owner) } else { 0 };
         for effect in self.io.take_effects() {
             match effect {
                 Effect::Ctl { to, subflow, message, class, bytes } => {
                     io.ctl(to, subflow, SharedMessage { owner: self.owner, content: Box::new(message) }, class, bytes);
                 }
-                Effect::Timer { timer, at_ns } => io.timer(timer * self.schemes + place, at_ns),
+                Effect::Timer { timer, at_ns } if self.schemes == 1 => io.timer(timer, at_ns),
+                Effect::Timer { timer, at_ns } => {
+                    io.timer(self.pending.add(timer) * self.schemes + u32::from(self.owner), at_ns);
+                }
                 Effect::Pace { subflow, rate_bps, window_bytes } => io.pace(subflow, rate_bps, window_bytes),
                 Effect::Pause { link, class, on } => io.pause(link, class, on),
             }
@@ -282,7 +307,7 @@ impl<S: Scheme> Adapter<S, S::Hop> {
     }
 
     fn is_own(&self, timer: u32) -> bool {
-        timer % self.schemes == u32::from(self.owner)
+        self.schemes == 1 || timer % self.schemes == u32::from(self.owner)
     }
 }
 
@@ -319,7 +344,7 @@ impl<S: Scheme> Hop<Beside> for Adapter<S, S::Hop> {
     }
     fn on_timer(&mut self, io: &mut Io<Beside>, timer: u32, port: &Port) {
         if self.is_own(timer) {
-            let timer = timer / self.schemes;
+            let timer = if self.schemes == 1 { timer } else { self.pending.take(timer / self.schemes) };
             self.call(io, |hop, io| hop.on_timer(io, timer, port));
         }
     }
