@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from subak.soze import soze_margin
     from subak.soze_fluid import SozeFluid
     from subak.structures import Structure
+    from subak.utilities import utility
     from subak.xwi import Xwi
 
 __all__ = [
@@ -97,6 +98,7 @@ __all__ = [
     "soze_margin",
     "structure",
     "upgrades",
+    "utility",
 ]
 
 _HOMES = {
@@ -125,6 +127,7 @@ _HOMES = {
     "run": "runs",
     "soze_margin": "soze",
     "upgrades": "doubling",
+    "utility": "utilities",
     **dict.fromkeys(
         ("Controller", "FairCodel", "Fifo", "Hop", "LargestWait", "Node", "Pfc", "Priority", "Rank", "Recovery", "Red"),
         "scheme",

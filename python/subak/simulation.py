@@ -94,7 +94,7 @@ class Simulation(_subak.Simulation):
         """Adds a flow and returns its number. It starts now unless ``start`` is given.
 
         The keywords are the keys of a flow of the workload ``steps``: ``size``, ``weight``, ``start``, ``stop``,
-        ``demand``, ``subflows``, ``path``, ``paths``, ``deadline``, ``bandwidth_function``, ``id``.
+        ``demand``, ``subflows``, ``path``, ``paths``, ``deadline``, ``bandwidth_function``, ``utility``, ``id``.
         """
         flow = {"src": src, "dst": dst} | keys
         return self.add_all([flow])[0]

@@ -24,6 +24,11 @@ def spec_of(name: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
+def results_of(name: str, folder: Path) -> package.Results:
+    spec_of(name)
+    return package.run(TASKS / name, folder / "out", progress=False, jobs=1)
+
+
 def ran(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> dict[str, Any]:
     assert len(ast.parse((TASKS / name).read_text()).body) - 1 < 10, "statements under the docstring"
     monkeypatch.chdir(folder)
@@ -101,3 +106,18 @@ def test_a_program_is_fitted(subak: Subak) -> None:
     answer = subak(*command, "--json").json
     assert answer["status"] == "optimal"
     assert answer["stages"] == 3
+
+
+def test_tenants_with_utilities_of_their_own(tmp_path: Path) -> None:
+    results = results_of("tenants.toml", tmp_path)
+    flows = results.table("flow", ["scheme", "class", "slowdown"]).to_pandas()
+    web = flows[flows["class"] == "web"].groupby("scheme")["slowdown"].mean()
+    assert web["ideal"] < web["numfabric"] < 3 * web["ideal"]
+    assert {warning["kind"] for warning in results.warnings} <= {"load-not-reached", "few-flows"}
+
+
+def test_flows_with_deadlines(tmp_path: Path) -> None:
+    flows = results_of("deadlines.toml", tmp_path).table("flow", ["scheme", "fct_ns"]).to_pandas()
+    first = flows.groupby("scheme")["fct_ns"].first() / 1e6
+    assert first["ideal"] < 5
+    assert first["numfabric"] < 5 < first["dctcp"]

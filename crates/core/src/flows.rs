@@ -1,8 +1,11 @@
 //! Flows over a network: their ids, their paths, and the fields that policies use.
 
+use crate::curve::Curve;
+use crate::policy::Policy;
 use crate::{IdVec, InputError, LinkId, Network, Offsets};
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One flow, as given by the user.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +25,17 @@ pub struct Flow {
     pub deadline_s: Option<f64>,
     /// Points `(fair share, bit/s)`: piecewise linear from (0, 0), non-decreasing, constant after the last point.
     pub bandwidth_function: Option<Vec<(f64, f64)>>,
+    /// Utility, for the policy `utility`.
+    pub utility: Option<FlowUtility>,
+}
+
+/// The utility that a flow states under the policy `utility`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FlowUtility {
+    /// A curve of U' through points.
+    Curve(Arc<Curve>),
+    /// The utility of the flow under this policy: `alpha-fair` with alpha > 0, `fct`, `srpt` or `edf`.
+    Of(Policy),
 }
 
 impl Flow {
@@ -35,6 +49,7 @@ impl Flow {
             size_bytes: None,
             deadline_s: None,
             bandwidth_function: None,
+            utility: None,
         }
     }
 }
@@ -48,6 +63,18 @@ pub struct Extra {
     pub deadline_s: Option<f64>,
     /// `(fair share, bit/s)` points.
     pub bandwidth_function: Option<Vec<(f64, f64)>>,
+    /// Utility, for the policy `utility`.
+    pub utility: Option<FlowUtility>,
+}
+
+impl Extra {
+    /// The flow's policy in a case of policy `of_case`: under `utility` the one that the flow states, if any.
+    pub fn policy(&self, of_case: Policy) -> Policy {
+        match (of_case, &self.utility) {
+            (Policy::Utility, Some(FlowUtility::Of(own))) => *own,
+            _ => of_case,
+        }
+    }
 }
 
 /// Many flows in compressed rows: flow `f` has paths `path_ptr[f]..path_ptr[f+1]`; path `p` has links
@@ -61,7 +88,7 @@ pub struct Flows {
     demand_bps: Vec<f64>,
     /// Empty if flows have no names; the id of a flow is then its number.
     ids: Vec<String>,
-    /// Size, deadline and bandwidth function of each flow; empty if no flow has any of them.
+    /// Size, deadline, bandwidth function and utility of each flow; empty if no flow has any of them.
     extra: Vec<Extra>,
     /// Flows that cannot send, in the order given. They have no number among the flows.
     stranded: Vec<Stranded>,
@@ -157,6 +184,7 @@ impl Flows {
             size_bytes: flow.size_bytes,
             deadline_s: flow.deadline_s,
             bandwidth_function: flow.bandwidth_function,
+            utility: flow.utility,
         };
         if extra != Extra::default() || !self.extra.is_empty() {
             self.extra.resize(self.len() - 1, Extra::default());
@@ -260,6 +288,7 @@ impl Flows {
             size_bytes: extra.size_bytes,
             deadline_s: extra.deadline_s,
             bandwidth_function: extra.bandwidth_function,
+            utility: extra.utility,
         }
     }
 

@@ -8,6 +8,7 @@ pub mod ahead;
 pub mod backend;
 pub mod capacities;
 pub mod case;
+pub mod curve;
 pub mod document;
 pub mod flows;
 pub mod formats;

@@ -33,6 +33,8 @@ pub enum Policy {
         /// [`Utility::BandwidthFunction`]: crate::Utility::BandwidthFunction
         alpha: f64,
     },
+    /// The largest sum of utilities that flows state, each its own: a curve, or the utility of a policy.
+    Utility,
 }
 
 impl Policy {
@@ -44,12 +46,17 @@ impl Policy {
         matches!(self, Policy::BandwidthFunction { .. })
     }
 
+    /// Whether flows have sizes under the policy: `fct` and `srpt`.
+    pub fn is_by_size(self) -> bool {
+        matches!(self, Policy::Fct { .. } | Policy::Srpt { .. })
+    }
+
     /// The policy's alpha: epsilon for `fct`, `srpt` and `edf`; `None` for max-min and bandwidth functions.
     pub fn alpha(self) -> Option<f64> {
         match self {
             Policy::AlphaFair { alpha } => Some(alpha),
             Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => Some(epsilon),
-            Policy::MaxMin | Policy::BandwidthFunction { .. } => None,
+            Policy::MaxMin | Policy::BandwidthFunction { .. } | Policy::Utility => None,
         }
     }
 
@@ -67,6 +74,7 @@ impl Policy {
             Policy::Srpt { .. } => "srpt",
             Policy::Edf { .. } => "edf",
             Policy::BandwidthFunction { .. } => "bandwidth-function",
+            Policy::Utility => "utility",
         }
     }
 }

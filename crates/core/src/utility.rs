@@ -1,14 +1,16 @@
 //! Utility functions of the policies: U', its inverse and U'' (NUMFabric, section 2, table 1 and equation 2).
 //!
-//! Every utility here has the form U'(x) = F(x)^-alpha. F is the inverse of a non-decreasing function B, where B(f)
+//! Every utility of a policy has the form U'(x) = F(x)^-alpha. F is the inverse of a non-decreasing function B, where B(f)
 //! is the flow's rate at the *level* (fair share) f. For alpha-fair utilities B(f) = w f, so that U'(x) =
 //! (w/x)^alpha. For flow completion times w^alpha = 1/size. For bandwidth functions B is the function itself.
 //! Optimizers exchange levels: a price is a level to the power -alpha, and has a much larger range. The gain w^alpha
 //! is stored as its logarithm, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over-
 //! or underflows.
 
-use crate::flows::Extra;
+use crate::curve::Curve;
+use crate::flows::{Extra, FlowUtility};
 use crate::{InputError, Ns, Policy};
+use std::sync::Arc;
 
 /// The utility of one flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +28,13 @@ pub enum Utility {
         alpha: f64,
         /// The bandwidth function B.
         function: BandwidthFunction,
+    },
+    /// A utility of the user's own: U'(x) = exp(ln_gain) times a curve through points.
+    Curve {
+        /// Logarithm of the flow's weight, which multiplies U'.
+        ln_gain: f64,
+        /// U' of a flow of weight 1.
+        curve: Arc<Curve>,
     },
 }
 
@@ -51,6 +60,11 @@ impl Utility {
                 let function = BandwidthFunction::new(points)?;
                 Ok(Utility::BandwidthFunction { alpha, function })
             }
+            Policy::Utility => match &extra.utility {
+                Some(FlowUtility::Curve(curve)) => Ok(Utility::Curve { ln_gain: ln_weight, curve: Arc::clone(curve) }),
+                Some(FlowUtility::Of(policy)) => Utility::under(*policy, weight, extra),
+                None => Err(needs("utility")),
+            },
             Policy::MaxMin => Err(InputError::new(
                 "policy.kind",
                 "max-min is not the optimum of a utility",
@@ -65,18 +79,27 @@ impl Utility {
     }
 
     /// The weight w in U'(x) = w^alpha x^-alpha for an optimizer with one `alpha` for all flows; `None` for a
-    /// bandwidth function.
+    /// bandwidth function or a curve.
     pub fn weight(&self, alpha: f64) -> Option<f64> {
         match self {
             Utility::Power { ln_gain, .. } => Some(libm::exp(ln_gain / alpha)),
-            Utility::BandwidthFunction { .. } => None,
+            Utility::BandwidthFunction { .. } | Utility::Curve { .. } => None,
         }
     }
 
-    /// The exponent alpha.
-    pub fn alpha(&self) -> f64 {
+    /// Range of the exponent alpha = -d ln U' / d ln x, or that of the level for a bandwidth function.
+    pub fn alphas(&self) -> (f64, f64) {
+        match self {
+            Utility::Power { alpha, .. } | Utility::BandwidthFunction { alpha, .. } => (*alpha, *alpha),
+            Utility::Curve { curve, .. } => curve.alphas(),
+        }
+    }
+
+    /// The exponent alpha where U' is `price`.
+    pub fn alpha_of(&self, price: f64) -> f64 {
         match self {
             Utility::Power { alpha, .. } | Utility::BandwidthFunction { alpha, .. } => *alpha,
+            Utility::Curve { ln_gain, curve } => curve.alpha_of(libm::log(price) - ln_gain),
         }
     }
 
@@ -86,6 +109,7 @@ impl Utility {
             Utility::Power { alpha: 0.0, ln_gain } => *ln_gain,
             Utility::Power { alpha, ln_gain } => ln_gain - alpha * libm::log(x),
             Utility::BandwidthFunction { alpha, function } => -alpha * libm::log(function.fair_share(x)),
+            Utility::Curve { ln_gain, curve } => ln_gain + curve.ln_marginal(libm::log(x)),
         }
     }
 
@@ -99,7 +123,7 @@ impl Utility {
     pub fn miss(&self, x: f64, price: f64) -> f64 {
         let (below, price) = (self.ln_marginal(x), libm::log(price));
         let above = match self {
-            Utility::Power { .. } => below,
+            Utility::Power { .. } | Utility::Curve { .. } => below,
             Utility::BandwidthFunction { alpha, function } => -alpha * libm::log(function.last_fair_share(x)),
         };
         (price - below).max(above - price).max(0.0)
@@ -109,7 +133,7 @@ impl Utility {
     pub fn top_bps(&self) -> f64 {
         match self {
             Utility::BandwidthFunction { function, .. } => function.top_bps(),
-            Utility::Power { .. } => f64::INFINITY,
+            Utility::Power { .. } | Utility::Curve { .. } => f64::INFINITY,
         }
     }
 
@@ -121,6 +145,7 @@ impl Utility {
             Utility::Power { alpha: 0.0, .. } => f64::INFINITY,
             Utility::Power { alpha, ln_gain } => libm::exp((ln_gain - libm::log(price)) / alpha),
             Utility::BandwidthFunction { alpha, function } => function.rate(libm::exp(-libm::log(price) / alpha)),
+            Utility::Curve { ln_gain, curve } => libm::exp(curve.ln_rate(libm::log(price) - ln_gain)),
         }
     }
 
@@ -132,6 +157,7 @@ impl Utility {
                 let share = function.fair_share(x);
                 -alpha * self.marginal(x) / share / function.slope_below(share)
             }
+            Utility::Curve { curve, .. } => -curve.alpha_at(libm::log(x)) * self.marginal(x) / x,
         }
     }
 
@@ -146,6 +172,7 @@ impl Utility {
                 };
                 from * self.marginal(from) * over_worth
             }
+            Utility::Curve { ln_gain, curve } => libm::exp(*ln_gain) * curve.integral(from, to),
             _ => self.value(to) - self.value(from),
         }
     }
@@ -156,6 +183,7 @@ impl Utility {
             Utility::Power { alpha: 1.0, ln_gain } => libm::exp(*ln_gain) * libm::log(x),
             Utility::Power { alpha, ln_gain } => libm::exp(ln_gain + (1.0 - alpha) * libm::log(x)) / (1.0 - alpha),
             Utility::BandwidthFunction { alpha, function } => function.integral(x, *alpha),
+            Utility::Curve { ln_gain, curve } => libm::exp(*ln_gain) * curve.integral(curve.first_bps(), x),
         }
     }
 }
@@ -184,7 +212,7 @@ const MOST_URGENT: f64 = 1000.0;
 impl Urgency {
     /// The urgency of a flow under `policy`.
     pub fn under(policy: Policy, extra: &Extra) -> Self {
-        match (policy, extra.size_bytes, extra.deadline_s) {
+        match (extra.policy(policy), extra.size_bytes, extra.deadline_s) {
             (Policy::Srpt { .. }, Some(size_bytes), _) => Urgency::Remaining { size_bytes },
             (Policy::Edf { .. }, _, Some(deadline_s)) => Urgency::Deadline { after_ns: (deadline_s * 1e9) as Ns },
             _ => Urgency::Constant,

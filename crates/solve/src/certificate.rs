@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Certificate, LevelDual, LinkRows};
 use crate::utility::Utility;
+use std::sync::Arc;
 use subak_core::{Case, IdVec, LinkId, Offsets, Policy};
 
 /// Idle fraction of a link's capacity below which the link counts as saturated, for the lists of bottlenecks.
@@ -378,6 +379,10 @@ impl Units {
         match utility {
             Utility::Power { alpha, ln_gain } => {
                 Utility::Power { alpha, ln_gain: ln_gain - alpha * libm::log(self.rate_bps) - self.ln_price }
+            }
+            Utility::Curve { ln_gain, curve } => {
+                let curve = Arc::new(curve.scaled(libm::log(self.rate_bps), 0.0));
+                Utility::Curve { ln_gain: ln_gain - self.ln_price, curve }
             }
             function => function,
         }

@@ -37,6 +37,10 @@ pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &SolveOptions) 
         let what = "utilities of bandwidth functions have kinks, which this second method cannot cross";
         return Err(InputError::new("policy.kind", what, "use the default solver"));
     }
+    if utilities.iter().any(|u| matches!(u, Utility::Curve { .. })) {
+        let what = "Clarabel is a second method for alpha-fair utilities; the case has utilities through points";
+        return Err(InputError::new("solver", what, "use the default solver"));
+    }
     let mut sequence = Sequence::new(case, utilities);
     let mut best = sequence.answer(IdVec::filled(0.0, case.network.links().len()));
     let mut least = f64::INFINITY;
@@ -183,7 +187,7 @@ impl<'a> Sequence<'a> {
         let mut variable = vec![None; self.rate.len()];
         let mut crossing = IdVec::<LinkId, _>::filled(Vec::new(), links.len());
         for &f in &self.flows {
-            let (alpha, y) = (self.utilities[f].alpha(), self.total(f));
+            let (alpha, y) = (self.utilities[f].alphas().0, self.total(f));
             let payment = libm::exp(self.ln_payment(f) - ln_unit);
             let scale = self.scale(f, ln_unit);
             let paths = self.case.flows.paths_of(f);

@@ -100,7 +100,7 @@ fn by_utility(
     options: &SolveOptions,
     warm: Option<&[f64]>,
 ) -> Result<Answer, InputError> {
-    let linear = utilities.first().is_some_and(|u| u.alpha() == 0.0);
+    let linear = utilities.first().is_some_and(|u| u.alphas().1 == 0.0);
     if linear {
         return Ok(throughput::solve(case, utilities, options));
     }
@@ -113,7 +113,7 @@ fn by_utility(
 fn bandwidth_functions(case: &Case) -> Result<Vec<BandwidthFunction>, InputError> {
     let function = |f: usize| match Utility::of(case, f)? {
         Utility::BandwidthFunction { function, .. } => Ok(function),
-        Utility::Power { .. } => unreachable!("the policy gives bandwidth functions"),
+        Utility::Power { .. } | Utility::Curve { .. } => unreachable!("the policy gives bandwidth functions"),
     };
     (0..case.flows.len()).map(function).collect()
 }

@@ -54,6 +54,12 @@ impl Marginal {
         }
     }
 
+    /// Exponent alpha of U' where it is `price`: minus the relative change of the price per relative change of the rate.
+    #[inline]
+    pub fn alpha_of(&self, price: f64) -> f64 {
+        self.utility.alpha_of(price / self.urgency)
+    }
+
     /// The rate at which U' is `price`, bit/s; infinite at price 0.
     #[inline]
     pub fn inverse(&self, price: f64) -> f64 {

@@ -1,8 +1,9 @@
 //! Reading of the flows of a case, one by one.
 
 use super::columns::{CaseColumn, FlowColumns, PathColumns};
+use super::policy::{FLOW_UTILITY, flow_utility_from_value};
 use crate::document::{check_keys, list, nearest, table, text};
-use crate::flows::Why;
+use crate::flows::{FlowUtility, Why};
 use crate::formats::flows::{in_unit, no_demands};
 use crate::keys::{AMOUNT, Key, Low, ValueType, names};
 use crate::quantity::{self, quoted, shown};
@@ -15,7 +16,7 @@ use std::fmt::Write;
 const PATH: ValueType = ValueType::List(&ValueType::Text);
 
 /// Keys of a flow.
-pub(super) const FLOW: [Key; 11] = [
+pub(super) const FLOW: [Key; 12] = [
     Key::open("id", ValueType::Text, "its position, from 0", "unique name"),
     Key::open("path", PATH, "by routing", "links from source to destination, in place of `src` and `dst`"),
     Key::open(
@@ -42,6 +43,7 @@ pub(super) const FLOW: [Key; 11] = [
         "none",
         "`[[fair share, bit/s], ...]`: piecewise linear from `[0, 0]`, non-decreasing, constant after its last point",
     ),
+    Key::open("utility", FLOW_UTILITY, "none", "for `utility`: points `[[bit/s, U'], ...]`, or a policy"),
 ];
 
 /// Largest number of subflows of a flow: their ids are one byte.
@@ -233,6 +235,7 @@ impl<'a> FlowReader<'a> {
             size_bytes: faults.keep(read(map, "size", quantity::positive_bytes_from_json)).flatten(),
             deadline_s: faults.keep(read(map, "deadline", deadline_from_value)).flatten(),
             bandwidth_function: faults.keep(read(map, "bandwidth_function", bandwidth_function_from_value)).flatten(),
+            utility: faults.keep(read(map, "utility", flow_utility_from_value)).flatten(),
             id: id.unwrap_or_default(),
         };
         faults.keep(self.check_policy(&flow, map));
@@ -326,13 +329,21 @@ impl<'a> FlowReader<'a> {
     }
 
     fn check_policy(&self, flow: &Flow, given: &Map<String, Value>) -> Result<(), InputError> {
-        let (policy, key, example, has) = match self.policy {
+        let own = match (self.policy, &flow.utility) {
+            (Policy::Utility, Some(FlowUtility::Of(own))) => *own,
+            (policy, _) => policy,
+        };
+        let (policy, key, example, has) = match own {
             Policy::Fct { .. } => ("fct", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
             Policy::Srpt { .. } => ("srpt", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
             Policy::Edf { .. } => ("edf", "deadline", "\"deadline\": \"10ms\"", flow.deadline_s.is_some()),
             Policy::BandwidthFunction { .. } => {
                 let example = "\"bandwidth_function\": [[0, 0], [2, \"10Gbps\"]]";
                 ("bandwidth-function", "bandwidth_function", example, flow.bandwidth_function.is_some())
+            }
+            Policy::Utility => {
+                let example = "\"utility\": [[\"1Mbps\", 1], [\"1Gbps\", 0.001]]";
+                ("utility", "utility", example, flow.utility.is_some())
             }
             Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
         };

@@ -10,6 +10,7 @@ mod policy;
 pub use columns::{CaseColumn, FlowColumns, NO_WORD, PathColumns};
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
 pub use network::{ROUTING, ReadFile, network_from_text, network_from_value, routing, routing_from_value, symmetric};
+pub use policy::{FLOW_UTILITY, flow_utility_from_value};
 pub use policy::{policies_described, policy_from_value};
 
 use crate::document::{Format, check_keys, json, list, table, toml};
@@ -163,25 +164,19 @@ impl Case {
     /// Warnings about flow fields that the policy does not use.
     fn unused(&self) -> Vec<String> {
         let extras: Vec<_> = (0..self.flows.len()).filter_map(|f| self.flows.extra(f)).collect();
-        let sized = matches!(self.policy, Policy::Fct { .. } | Policy::Srpt { .. });
+        let unused = |has: fn(&Extra) -> bool, used: fn(Policy) -> bool| {
+            extras.iter().filter(|extra| has(extra) && !used(extra.policy(self.policy))).count()
+        };
         let weighted = self.flows.weight().iter().filter(|weight| **weight != 1.0).count();
         let keys = [
-            ("weight", weighted, !self.policy.is_by_functions()),
-            ("size", extras.iter().filter(|e| e.size_bytes.is_some()).count(), sized),
-            (
-                "deadline",
-                extras.iter().filter(|e| e.deadline_s.is_some()).count(),
-                matches!(self.policy, Policy::Edf { .. }),
-            ),
-            (
-                "bandwidth_function",
-                extras.iter().filter(|e| e.bandwidth_function.is_some()).count(),
-                self.policy.is_by_functions(),
-            ),
+            ("weight", if self.policy.is_by_functions() { weighted } else { 0 }),
+            ("size", unused(|e| e.size_bytes.is_some(), Policy::is_by_size)),
+            ("deadline", unused(|e| e.deadline_s.is_some(), |p| matches!(p, Policy::Edf { .. }))),
+            ("bandwidth_function", unused(|e| e.bandwidth_function.is_some(), Policy::is_by_functions)),
+            ("utility", unused(|e| e.utility.is_some(), |_| false) * usize::from(self.policy != Policy::Utility)),
         ];
         let (all, policy) = (self.flows.len(), self.policy.name());
-        let unused = keys.into_iter().filter(|&(_, count, used)| count > 0 && !used);
-        let of_policy = unused.map(|(key, count, _)| {
+        let of_policy = keys.into_iter().filter(|&(_, count)| count > 0).map(|(key, count)| {
             format!("{count} of {all} flows have a {key}, which the policy \"{policy}\" does not use")
         });
         let sums_rates = self.policy == Policy::AlphaFair { alpha: 0.0 } && weighted > 0;

@@ -1,12 +1,16 @@
 //! Reading of a case's policy.
 
-use crate::document::table;
+use crate::curve::Curve;
+use crate::document::{list, table};
+use crate::flows::FlowUtility;
 use crate::keys::{self, AMOUNT, Key, Low, ValueType};
+use crate::quantity::{self, quoted, shown};
 use crate::section::Section;
 use crate::{InputError, Policy};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
-const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
+const KINDS: [&str; 7] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function", "utility"];
 
 const KIND: Key = Key::required("kind", ValueType::Word(&KINDS), "the kind of policy");
 const ALPHA: Key =
@@ -55,9 +59,65 @@ pub fn policy_from_value(value: &Value) -> Result<Policy, InputError> {
         "srpt" => Policy::Srpt { epsilon: epsilon(&mut section) },
         "edf" => Policy::Edf { epsilon: epsilon(&mut section) },
         "bandwidth-function" => Policy::BandwidthFunction { alpha: section.take("alpha") },
+        "utility" => Policy::Utility,
         _ => Policy::MaxMin,
     };
     section.end(Ok(policy))
+}
+
+const UTILITY: &str = "[[\"1Mbps\", 1], [\"1Gbps\", 0.001]]";
+
+/// Type of a flow's `utility`: points, or a policy.
+pub const FLOW_UTILITY: ValueType = ValueType::Either(&[
+    ValueType::List(&ValueType::Pair(&ValueType::Rate, &ValueType::Number(Low::Above(0.0), f64::INFINITY))),
+    ValueType::Other("policy", policies_of_flows),
+]);
+
+/// JSON Schema of the policies that a flow may state.
+fn policies_of_flows() -> Value {
+    let one = |kind: &&str| {
+        let mut table = keys::table(keys(kind));
+        table["properties"]["kind"] = json!({"const": kind});
+        if *kind == "alpha-fair" {
+            table["properties"]["alpha"] = json!({"type": "number", "exclusiveMinimum": 0});
+        }
+        table
+    };
+    json!({"anyOf": ["alpha-fair", "fct", "srpt", "edf"].iter().map(one).collect::<Vec<_>>()})
+}
+
+/// The utility that a flow states: points `[bit/s, marginal utility]`, or a policy.
+pub fn flow_utility_from_value(value: &Value) -> Result<FlowUtility, InputError> {
+    if value.is_object() {
+        return match policy_from_value(value)? {
+            Policy::AlphaFair { alpha } if alpha <= 0.0 => {
+                Err(InputError::new("alpha", "alpha is 0: the utility is linear", "give an alpha above 0"))
+            }
+            own @ (Policy::AlphaFair { .. } | Policy::Fct { .. } | Policy::Srpt { .. } | Policy::Edf { .. }) => {
+                Ok(FlowUtility::Of(own))
+            }
+            other => {
+                let what = format!("{} has no utility that adds to those of other flows", quoted(other.name()));
+                Err(InputError::new(
+                    "kind",
+                    what,
+                    "give alpha-fair, fct, srpt or edf, or points [bit/s, marginal utility]",
+                ))
+            }
+        };
+    }
+    let given = list(value, "a utility", UTILITY)?;
+    let mut points = Vec::with_capacity(given.len());
+    for (i, point) in given.iter().enumerate() {
+        let Some([rate, marginal]) = point.as_array().and_then(|p| <&[Value; 2]>::try_from(p.as_slice()).ok()) else {
+            let what = format!("{} is not a point [bit/s, marginal utility]", shown(point));
+            return Err(InputError::new(format!("[{i}]"), what, format!("write it as {UTILITY}")));
+        };
+        let rate = quantity::rate_bps_from_json(rate).map_err(|e| e.below(&format!("[{i}][0]")))?;
+        let marginal = quantity::number_from_json(marginal).map_err(|e| e.below(&format!("[{i}][1]")))?;
+        points.push((rate, marginal));
+    }
+    Curve::new(&points).map(|curve| FlowUtility::Curve(Arc::new(curve)))
 }
 
 /// Reads the key `epsilon`.
@@ -80,6 +140,7 @@ fn unknown_kind(fault: InputError, value: &Value) -> InputError {
         "shortest-flow-first" | "sjf" => "kind = \"fct\"",
         "shortest-remaining" | "shortest-remaining-processing-time" => "kind = \"srpt\"",
         "deadline" | "earliest-deadline-first" => "kind = \"edf\"",
+        "custom" | "own" | "utilities" | "num" => "kind = \"utility\"",
         _ => return fault,
     };
     fault.hinted(&format!("did you mean {meant}? known: {}", KINDS.join(", ")))

@@ -47,6 +47,8 @@ pub struct Utilities {
     pub ranks: bool,
     /// Whether utilities of bandwidth functions are included.
     pub bandwidth_functions: bool,
+    /// Whether utilities of the user's own are included.
+    pub curves: bool,
     /// Cases in which rates are more than 15% off the optimum on some networks. A run is warned of them.
     pub doubtful: Doubtful,
     /// Largest alpha at which flows over several paths come near the optimum. A run at a larger one is warned of.
@@ -76,6 +78,7 @@ impl Utilities {
         sound_alpha: (0.0, f64::INFINITY),
         ranks: true,
         bandwidth_functions: true,
+        curves: false,
         doubtful: Doubtful::NONE,
         pooled_alpha: f64::INFINITY,
     };
@@ -94,6 +97,7 @@ impl Goal {
             (Goal::Utility(_), Policy::MaxMin) => false,
             (Goal::Utility(others), Policy::AlphaFair { alpha }) => alpha > 0.0 && alpha <= others.most_alpha,
             (Goal::Utility(others), Policy::BandwidthFunction { .. }) => others.bandwidth_functions,
+            (Goal::Utility(others), Policy::Utility) => others.curves,
             (Goal::Utility(others), Policy::Fct { .. } | Policy::Srpt { .. } | Policy::Edf { .. }) => others.ranks,
         }
     }

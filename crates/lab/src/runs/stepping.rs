@@ -177,6 +177,10 @@ impl Stepping {
             let what = format!("the policy {} does not use it", quoted(policy.name()));
             Err(InputError::new(key, what, format!("leave it away, or take policy = {{kind = \"{kind}\"}}")))
         };
+        let policy = flow.extra.policy(policy);
+        if flow.extra.utility.is_some() && self.scenario.policy != Policy::Utility {
+            return unused("utility", "utility");
+        }
         match flow.extra.deadline_s {
             Some(_) if !matches!(policy, Policy::Edf { .. }) => return unused("deadline", "edf"),
             _ => {}

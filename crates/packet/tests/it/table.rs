@@ -8,8 +8,10 @@
 use crate::common::data_share;
 use crate::leaf_spine::*;
 use serde_json::{Map, json};
+use std::sync::Arc;
 use subak_core::backend::{FlowPlan, Route};
-use subak_core::flows::Extra;
+use subak_core::curve::Curve;
+use subak_core::flows::{Extra, FlowUtility};
 use subak_core::rng::Stream;
 use subak_core::scheme::{Circumstances, Goal, Info};
 use subak_core::{Network, Policy, Utility};
@@ -29,6 +31,9 @@ const NEAR: &[(&str, &str)] = &[
     ("numfabric", "fct"),
     ("numfabric", "edf"),
     ("numfabric", "bandwidth-function"),
+    ("numfabric", "utility"),
+    ("xwi-s-perc", "utility"),
+    ("xwi-soze", "utility"),
     ("exact-central/swift", "pooled max-min"),
     ("xwi-s-perc", "pooled"),
     ("xwi/levels", "alpha 2"),
@@ -45,7 +50,7 @@ const NEAR: &[(&str, &str)] = &[
 /// A column of the table: name, policy, and number of paths of each flow.
 type Column = (&'static str, Policy, usize);
 
-fn columns() -> [Column; 10] {
+fn columns() -> [Column; 11] {
     let alpha = |alpha| Policy::AlphaFair { alpha };
     [
         ("max-min", Policy::MaxMin, 1),
@@ -58,11 +63,23 @@ fn columns() -> [Column; 10] {
         ("fct", Policy::Fct { epsilon: 0.125 }, 1),
         ("edf", Policy::Edf { epsilon: 0.125 }, 1),
         ("bandwidth-function", Policy::BANDWIDTH_FUNCTION, 1),
+        ("utility", Policy::Utility, 1),
     ]
 }
 
+/// A utility of three pieces, of alpha 0.5 to 3.
+fn own_utility(rng: &mut Stream) -> Curve {
+    let mut alpha = || [0.5, 1.0, 2.0, 3.0][rng.below(4)];
+    let mut points = vec![(0.3e9, 1.0)];
+    for rate in [1e9, 3e9, 9e9] {
+        let (before, worth) = points[points.len() - 1];
+        points.push((rate, worth * f64::powf(rate / before, -alpha())));
+    }
+    Curve::new(&points).unwrap()
+}
+
 /// A flow between a random pair of hosts, with random weight, size, deadline and bandwidth function.
-fn flow(net: &LeafSpine, rng: &mut Stream, (_, policy, paths): Column, weighted: bool) -> FlowPlan {
+fn flow(net: &LeafSpine, rng: &mut Stream, own: &mut Stream, (_, policy, paths): Column, weighted: bool) -> FlowPlan {
     let half = net.hosts() / 2;
     let (src, dst, spine) = (rng.below(half), half + rng.below(half), rng.below(2));
     let routes: Vec<Route> = (0..paths).map(|p| net.route(src, dst, (spine + p) % 2)).collect();
@@ -79,6 +96,7 @@ fn flow(net: &LeafSpine, rng: &mut Stream, (_, policy, paths): Column, weighted:
             (2.0, slope * (1.0 + rng.below(2) as f64)),
             (8.0, 4.0 * slope),
         ]),
+        utility: Some(FlowUtility::Curve(Arc::new(own_utility(own)))),
     };
     let utility = (policy != Policy::MaxMin).then(|| Utility::under(policy, weight, &extra).unwrap());
     plan(routes, weight, utility)
@@ -102,9 +120,9 @@ fn errors(info: &Info, column: Column, seed: u64) -> Vec<f64> {
     let policy = column.1;
     let least_bps = LINE_BPS * if policy.ranks() { 0.5 } else { 0.05 };
     let net = LeafSpine::new(4, 2, 4, LINE_BPS);
-    let mut rng = Stream::new(seed, "table");
+    let (mut rng, mut own) = (Stream::new(seed, "table"), Stream::new(seed, "utilities"));
     let weighted = info.goal != Goal::EqualMaxMin;
-    let plans: Vec<_> = (0..RUNNING + CHANGED).map(|_| flow(&net, &mut rng, column, weighted)).collect();
+    let plans: Vec<_> = (0..RUNNING + CHANGED).map(|_| flow(&net, &mut rng, &mut own, column, weighted)).collect();
     // NUMFabric paper, section 6.2: twice the time scale below alpha 0.5.
     let given = if info.name == "numfabric" && policy.ranks() { json!({"time_scale": 2.0}) } else { json!({}) };
     let given = given.as_object().cloned().unwrap_or_else(Map::new);

@@ -153,7 +153,7 @@ const ALIKE_MBPS: f64 = 1e3;
 fn price_unit(utility: &Utility) -> f64 {
     match *utility {
         Utility::Power { alpha, .. } => alpha * libm::pow(ALIKE_MBPS, 1.0 - alpha) * libm::pow(1e6, -alpha),
-        Utility::BandwidthFunction { .. } => 1.0,
+        Utility::BandwidthFunction { .. } | Utility::Curve { .. } => 1.0,
     }
 }
 

@@ -77,7 +77,7 @@ impl Optimizer for NedOptimizer {
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
             PRICE_INTERVAL,
         ],
-        goal: Goal::Utility(Utilities { ranks: false, pooled_alpha: 1.0, ..Utilities::ALL }),
+        goal: Goal::Utility(Utilities { ranks: false, curves: true, pooled_alpha: 1.0, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 500.0 },
     };
     type Wish = Rate;
@@ -100,7 +100,6 @@ impl Optimizer for NedOptimizer {
         let most_bps: IdVec<_, f64> = flow.paths.iter().map(|p| p.line_rate_bps.min(top_bps)).collect();
         NedSource {
             wishes: SubflowTargets::for_rates(flow, FLOOR),
-            alpha: flow.utility.alpha(),
             answers: IdVec::filled(NedNote::default(), most_bps.len()),
             most_bps,
             demand_bps: flow.demand_bps,
@@ -115,7 +114,6 @@ impl Optimizer for NedOptimizer {
 #[derive(Debug, Clone)]
 pub struct NedSource {
     wishes: SubflowTargets,
-    alpha: f64,
     /// Line rate, or the rate above which the utility is constant if that is smaller, bit/s.
     most_bps: IdVec<SubflowId, f64>,
     /// Demand of the flow, bit/s.
@@ -133,7 +131,6 @@ impl OptimizerSource<NedOptimizer> for NedSource {
     }
     fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
         self.wishes.set_utility(utility);
-        self.alpha = utility.alpha();
     }
     #[inline]
     fn note(&self, k: SubflowId) -> NedNote {
@@ -143,7 +140,8 @@ impl OptimizerSource<NedOptimizer> for NedSource {
     fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
         let floor = self.wishes.marginal().at(self.most_bps[k]);
-        let answer = 1.0 / (self.alpha * feedback.path_price.max(floor));
+        let price = feedback.path_price.max(floor);
+        let answer = 1.0 / (self.wishes.marginal().alpha_of(price) * price);
         let load_bps = self.wishes.wish_bps(k).min(self.demand_bps);
         let scale = feedback.rate_bps.map_or(1.0, |bps| (load_bps / bps).clamp(1.0, MOST_SCALE));
         let derivative = if answer.is_finite() { answer } else { 0.0 };

@@ -187,7 +187,7 @@ impl NedCentre {
     fn ln_weight(&self, flow: &FlowInfo) -> f64 {
         match &*flow.utility {
             Utility::Power { ln_gain, .. } => ln_gain / self.ned.alpha,
-            Utility::BandwidthFunction { .. } => libm::log(flow.weight),
+            Utility::BandwidthFunction { .. } | Utility::Curve { .. } => libm::log(flow.weight),
         }
     }
 

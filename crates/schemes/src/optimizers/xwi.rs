@@ -91,7 +91,7 @@ impl Optimizer for Xwi {
         about: "weights that maximize utility, inferred from link prices (xWI)",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016, section 4.2",
         params: &[TIME_SCALE, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT],
-        goal: Goal::Utility(Utilities::ALL),
+        goal: Goal::Utility(Utilities { curves: true, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 100.0 },
     };
     const WEIGHTS_OF_RATES: bool = true;

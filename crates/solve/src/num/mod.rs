@@ -13,7 +13,7 @@ use newton::{Limits, Outcome, Start};
 use program::{Form, Program};
 use subak_core::{Case, IdVec, InputError, LinkId};
 
-/// Maximizes the sum of `utilities`, one per flow, all of one kind and with alpha > 0.
+/// Maximizes the sum of `utilities`, one per flow, with alpha > 0. Bandwidth functions are not mixed with others.
 ///
 /// `warm` are link prices of an earlier answer; if they are close to the new ones, they save most iterations.
 pub(crate) fn solve(
@@ -25,7 +25,7 @@ pub(crate) fn solve(
     let tolerance = options.tolerance.max(1e-12);
     let limits = Limits { tolerance, max_iterations: options.max_iterations, start: Start::Cold };
     // At small alpha, rates are very sensitive to prices: the unknowns are rates then.
-    let flat = utilities.iter().any(|u| matches!(u, Utility::Power { alpha, .. } if *alpha < 1.0));
+    let flat = utilities.iter().any(|u| !matches!(u, Utility::BandwidthFunction { .. }) && u.alphas().0 < 1.0);
     let pooled = !case.flows.single_path();
     let form = if flat && pooled { Form::Rates } else { Form::Prices };
     if let Some(prices) = warm {

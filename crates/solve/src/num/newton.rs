@@ -203,9 +203,10 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     while iterations < limits.max_iterations {
         let state = progress(program, &prices, &response);
         let end = |prices, response, converged| Outcome { prices, response, iterations, converged };
-        let sharp = program.alpha.max(1.0);
+        let alphas = response.alphas(program, &prices);
+        let sharp = alphas.1.max(1.0);
         // The excess of a path's price over its flow's marginal utility changes the rate by 1/alpha times as much.
-        let dull = if program.seeks_rates() { program.alpha } else { 1.0 };
+        let dull = if program.seeks_rates() { alphas.0 } else { 1.0 };
         let closed = state.gap <= 0.7 * limits.tolerance * dull / sharp;
         let fine = state.excess <= 0.3 * limits.tolerance / sharp && closed && mu <= last;
         if fine && (!response.pooled() || polish == Some(0)) {

@@ -7,6 +7,7 @@ use crate::max_min::{self, MaxMin};
 use crate::utility::{BandwidthFunction, Utility};
 use std::f64::consts::LN_10;
 use std::ops::Range;
+use subak_core::curve::Curve;
 use subak_core::{Case, FlowId, IdVec, InputError, LinkId, Offsets};
 
 subak_core::id! {
@@ -14,13 +15,15 @@ subak_core::id! {
     pub(crate) struct PathId(u32);
 }
 
-/// Rate B(level) of each flow. The marginal utility at that rate is level^-alpha (see `Utility`).
+/// Rate B(level) of each flow. The marginal utility at that rate is level^-alpha (see `Utility`); with curves alpha is 1.
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// B(level) = gain * level: power utilities.
     Linear(Vec<f64>),
     /// Bandwidth functions in scaled units.
     Functions(Vec<BandwidthFunction>),
+    /// Utilities of different alphas or of the user's own, in scaled units.
+    Curves(Vec<Curve>),
 }
 
 /// Unknowns of the program besides link prices.
@@ -41,6 +44,8 @@ pub(crate) enum Form {
 #[derive(Debug)]
 pub(crate) struct Program {
     pub alpha: f64,
+    /// Range of -d ln U' / d ln x over all flows.
+    pub alphas: (f64, f64),
     pub form: Form,
     pub shape: Shape,
     /// Index in the case of each flow.
@@ -162,6 +167,15 @@ impl Program {
                 let off = libm::log(marginal) + self.alpha * libm::log(rate / gain[f]);
                 (rate * (1.0 - off / self.alpha), rate / (self.alpha * marginal))
             }
+            Shape::Curves(curves) if self.seeks_rates() => {
+                if marginal <= libm::exp(curves[f].ln_marginal(libm::log(self.demand[f]))) {
+                    return (self.demand[f], 0.0);
+                }
+                let ln_rate = libm::log(rate);
+                let alpha = curves[f].alpha_at(ln_rate);
+                let off = libm::log(marginal) - curves[f].ln_marginal(ln_rate);
+                (rate * (1.0 - off / alpha), rate / (alpha * marginal))
+            }
             _ => self.respond(f, marginal),
         }
     }
@@ -176,6 +190,11 @@ impl Program {
         let (rate, slope) = match &self.shape {
             Shape::Linear(gain) => (gain[f] * level, gain[f]),
             Shape::Functions(functions) => (functions[f].rate(level), functions[f].slope(level)),
+            Shape::Curves(curves) => {
+                let ln_marginal = libm::log(price);
+                let rate = libm::exp(curves[f].ln_rate(ln_marginal));
+                (rate, rate / (curves[f].alpha_of(ln_marginal) * level))
+            }
         };
         if rate >= self.demand[f] { (self.demand[f], 0.0) } else { (rate, slope * level / (self.alpha * price)) }
     }
@@ -197,7 +216,7 @@ impl Program {
         let all = &case.flows;
         let top = |f: usize| match &utilities[f] {
             Utility::BandwidthFunction { function, .. } => function.top_bps(),
-            Utility::Power { .. } => f64::INFINITY,
+            Utility::Power { .. } | Utility::Curve { .. } => f64::INFINITY,
         };
         // A demand that equals the largest rate the links allow is dropped: with both, prices would not be unique.
         let widest = |f: usize| all.paths_of(f).map(|p| narrowest_link(case, p)).sum::<f64>();
@@ -207,8 +226,10 @@ impl Program {
             if is_idle { f64::INFINITY } else { demand }
         };
         let flows: Vec<FlowId> = FlowId::first(all.len()).filter(|f| demand_bps(f.index()) > 0.0).collect();
+        let alphas = span(utilities);
         let mut program = Program {
-            alpha: utilities.first().map_or(1.0, Utility::alpha),
+            alpha: if alphas.0 == alphas.1 { alphas.0 } else { 1.0 },
+            alphas,
             form,
             shape: Shape::Linear(Vec::new()),
             demand: flows.iter().map(|&f| demand_bps(f.index())).collect(),
@@ -347,20 +368,26 @@ impl Program {
     /// Sets the shape. Gains and the unit of levels are divided by the largest gain.
     fn take_shapes(&mut self, utilities: &[Utility]) {
         let of = |f: &FlowId| &utilities[f.index()];
+        let is_curve = |u: &Utility| matches!(u, Utility::Curve { .. });
+        if self.alphas.0 != self.alphas.1 || utilities.iter().any(is_curve) {
+            self.alpha = 1.0;
+            self.take_curves(utilities);
+            return;
+        }
         if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {
             let scale = |u: &Utility| match u {
                 Utility::BandwidthFunction { function, .. } => {
                     let points: Vec<_> = function.points().iter().map(|p| (p.0, p.1 / self.rate_unit_bps)).collect();
                     BandwidthFunction::new(&points).expect("scaling keeps its shape")
                 }
-                Utility::Power { .. } => unreachable!("one policy gives one kind of utility"),
+                Utility::Power { .. } | Utility::Curve { .. } => unreachable!("one policy gives one kind of utility"),
             };
             self.shape = Shape::Functions(self.flows.iter().map(of).map(scale).collect());
             return;
         }
         let ln_level_gain = |u: &Utility| match u {
             Utility::Power { alpha, ln_gain } => ln_gain / alpha,
-            Utility::BandwidthFunction { .. } => unreachable!("one policy gives one kind of utility"),
+            Utility::BandwidthFunction { .. } | Utility::Curve { .. } => unreachable!("handled above"),
         };
         let mut gain: Vec<f64> = self.flows.iter().map(of).map(ln_level_gain).collect();
         let most = gain.iter().fold(f64::NEG_INFINITY, |a: f64, &b| a.max(b));
@@ -368,6 +395,30 @@ impl Program {
         gain.iter_mut().for_each(|g| *g = libm::exp(*g - most).max(1e-280));
         self.ln_level_unit = libm::log(self.rate_unit_bps) - most;
         self.shape = Shape::Linear(gain);
+    }
+
+    /// Sets curves as the shape. The unit of levels is the smallest level that a flow alone has at the rate unit.
+    fn take_curves(&mut self, utilities: &[Utility]) {
+        let ln_unit = libm::log(self.rate_unit_bps);
+        let scaled = |f: &FlowId| match &utilities[f.index()] {
+            Utility::Power { alpha, ln_gain } => Curve::power(*alpha, *ln_gain).scaled(ln_unit, 0.0),
+            Utility::Curve { ln_gain, curve } => curve.scaled(ln_unit, *ln_gain),
+            Utility::BandwidthFunction { .. } => unreachable!("no policy has them beside other utilities"),
+        };
+        let curves: Vec<Curve> = self.flows.iter().map(scaled).collect();
+        let most = curves.iter().map(|c| c.ln_marginal(0.0)).fold(f64::NEG_INFINITY, f64::max);
+        if most.is_finite() {
+            self.ln_level_unit = -most;
+        }
+        self.shape = Shape::Curves(curves.iter().map(|c| c.scaled(0.0, self.ln_level_unit)).collect());
+    }
+
+    /// Level of flow `f` at the rate `rate`, if its weight in the initial max-min is `weight`.
+    fn level_at(&self, f: usize, rate: f64, weight: f64) -> f64 {
+        match &self.shape {
+            Shape::Curves(curves) => libm::exp(-curves[f].ln_marginal(libm::log(rate))),
+            _ => rate / weight,
+        }
     }
 
     /// Initial levels and prices: max-min with the gains as weights, and each path as a flow. Max-min is the optimum
@@ -383,6 +434,8 @@ impl Program {
                 let end = functions[f].points()[functions[f].points().len() - 1];
                 end.1 / end.0
             }
+            // The rate at the level that is 1 for the flow of the largest marginal utility.
+            Shape::Curves(curves) => libm::exp(curves[f].ln_rate(0.0).clamp(-20.0, 0.0)),
         };
         let mut weight: Vec<f64> = owner().map(|f| slope(f) * split(f)).collect();
         let demand: Vec<f64> = owner().map(|f| self.demand[f]).collect();
@@ -413,11 +466,12 @@ impl Program {
         let mut top_level = IdVec::<LinkId, f64>::filled(0.0, self.capacity.len());
         let mut bottleneck = IdVec::filled(false, self.capacity.len());
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+        let owners: Vec<usize> = owner().collect();
         for p in 0..paths {
             // Beside flows of much larger gain, the remaining capacity may round to 0.
             let narrowest = self.path(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min);
             rate[p] = rate[p].max(1e-16 * narrowest.min(demand[p]));
-            let level = rate[p] / weight[p];
+            let level = self.level_at(owners[p], rate[p], weight[p]);
             (low, high) = (low.min(level), high.max(level));
             for &l in self.path(p) {
                 top_level[l] = top_level[l].max(level);
@@ -442,7 +496,7 @@ impl Program {
         self.link_revenue = load.iter().zip(&self.price).map(|(load, price)| load * price).collect();
         if self.pooled() {
             let total = |f: usize| rate[self.paths_of(f)].iter().sum::<f64>();
-            let marginal = |f: usize| self.level_to_price(total(f) / slope(f) / unit);
+            let marginal = |f: usize| self.level_to_price(self.level_at(f, total(f), slope(f)) / unit);
             let marginal: Vec<f64> = (0..self.flows.len()).map(marginal).collect();
             let share = |f: usize| total(f) * marginal[f] / self.paths_of(f).len() as f64;
             let share = &share;
@@ -552,6 +606,7 @@ impl Program {
                     *function = BandwidthFunction::new(&points).expect("scaling keeps its shape");
                 }
             }
+            Shape::Curves(curves) => curves.iter_mut().for_each(|c| *c = c.scaled(0.0, libm::log(unit))),
         }
     }
 
@@ -559,6 +614,12 @@ impl Program {
     pub fn level_to_price(&self, level: f64) -> f64 {
         libm::exp(-self.alpha * libm::log(level))
     }
+}
+
+/// Range of the alphas of `utilities`; 1 if there are none.
+fn span(utilities: &[Utility]) -> (f64, f64) {
+    let wider = |(least, most): (f64, f64), of: (f64, f64)| (least.min(of.0), most.max(of.1));
+    utilities.iter().map(Utility::alphas).reduce(wider).unwrap_or((1.0, 1.0))
 }
 
 #[inline(always)]

@@ -5,7 +5,8 @@
 //! flow. They solve x_p z_p = mu w_p with z_p = q_p - v, and sum x_p = U'^-1(v). At its demand a flow is constant.
 
 use super::dense::Dense;
-use super::program::Program;
+use super::program::{Program, Shape};
+use subak_core::curve::Curve;
 use subak_core::{IdVec, LinkId};
 
 /// Largest factor by which the product of a path's rate and price excess, or of a link's price and idle capacity, may
@@ -281,6 +282,18 @@ impl PriceResponse {
                 self.dearness[p] = self.dearness[p].max(target / OFF_CENTER).min(target * OFF_CENTER * 1e3);
             }
         }
+    }
+
+    /// Range of -d ln U' / d ln x over all flows, at their present marginal utilities.
+    pub fn alphas(&self, program: &Program, prices: &[f64]) -> (f64, f64) {
+        let Shape::Curves(curves) = &program.shape else { return program.alphas };
+        let marginal = |f: usize| match program.has_own_rates(f) {
+            true => self.marginal[f],
+            false => program.sum(program.paths_of(f).start, prices),
+        };
+        let alpha = |(f, curve): (usize, &Curve)| curve.alpha_of(libm::log(marginal(f)));
+        let span = |(least, most): (f64, f64), alpha: f64| (least.min(alpha), most.max(alpha));
+        curves.iter().enumerate().map(alpha).fold((f64::INFINITY, 0.0), span)
     }
 
     /// Residuals of pooled flows, where v is a flow's marginal utility. The first is the larger of two maxima: over flows,

@@ -8,6 +8,7 @@ mod live;
 mod max_min;
 mod ned;
 mod num;
+mod own_utilities;
 mod pooled;
 mod structure;
 mod units;

@@ -25,6 +25,8 @@ use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::backend::PacketSizes;
+use subak_core::case::FLOW_UTILITY;
+use subak_core::flows::FlowUtility;
 use subak_core::keys::{Key, Low, ValueType};
 use subak_core::quantity::quoted;
 use subak_core::section::Section;
@@ -64,7 +66,15 @@ const MOVED: Key = Key::new(
     "fraction of the hosts, drawn from the seed, whose flows have `scheme`; flows of the other hosts have the run's",
 );
 
-const KIND: &[Key] = &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload"), NAME, SCHEME, MOVED];
+const UTILITY: Key = Key::open(
+    "utility",
+    FLOW_UTILITY,
+    "none",
+    "for the policy `utility`: the utility of its flows, as points `[[bit/s, U'], ...]` or as a policy",
+);
+
+const KIND: &[Key] =
+    &[Key::required("kind", ValueType::Word(NAMES), "the kind of workload"), NAME, SCHEME, MOVED, UTILITY];
 
 /// Key `subflows`: number of subflows per flow.
 const SUBFLOWS: Key = Key::new("subflows", ValueType::Whole(1, 64), "1", "subflows per flow");
@@ -141,9 +151,13 @@ pub(crate) trait Workload: Debug + Send + Sync {
     }
     /// Whether every flow has a size.
     fn has_sizes(&self) -> bool;
-    /// Checks that the flows have the keys that `policy` requires.
-    fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
-        check_sizes(self.has_sizes(), policy)
+    /// Checks that the flows have the keys that `policy` requires. `default`: the utility of flows that state none.
+    fn check_policy(&self, policy: Policy, default: Option<&FlowUtility>) -> Result<(), InputError> {
+        match (policy, default) {
+            (Policy::Utility, Some(FlowUtility::Curve(_))) => Ok(()),
+            (Policy::Utility, Some(FlowUtility::Of(own))) => check_sizes(self.has_sizes(), *own),
+            _ => check_sizes(self.has_sizes(), policy),
+        }
     }
     /// Whether any flow has a weight other than 1.
     fn has_weights(&self) -> bool {
@@ -153,9 +167,13 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn smallest_weight(&self) -> f64 {
         1.0
     }
-    /// Number of flows with a deadline, and number of flows with a bandwidth function.
-    fn extras(&self) -> [usize; 2] {
-        [0, 0]
+    /// Number of flows with a deadline, with a bandwidth function, and with a utility.
+    fn extras(&self) -> [usize; 3] {
+        [0; 3]
+    }
+    /// The policies that flows state under `utility`.
+    fn policies(&self) -> Vec<Policy> {
+        Vec::new()
     }
     /// Whether the sizes of flows are drawn at random.
     fn draws_sizes(&self) -> bool {
@@ -210,6 +228,9 @@ fn check_sizes(sized: bool, policy: Policy) -> Result<(), InputError> {
         Policy::BandwidthFunction { .. } => {
             ("bandwidth_function", "list the flows (workload \"steps\"), each with its bandwidth_function")
         }
+        Policy::Utility => {
+            ("utility", "give the workload a utility, such as utility = {kind = \"alpha-fair\", alpha = 2}")
+        }
     };
     let what = format!("policy \"{}\" needs each flow's {field}, which this workload does not give", policy.name());
     Err(InputError::new("policy.kind", what, hint))
@@ -234,14 +255,14 @@ fn host(topology: &Topology, name: &str) -> Result<NodeId, InputError> {
 
 /// The keys of every workload.
 pub(super) fn keys() -> Vec<&'static [Key]> {
-    ALL.iter().flat_map(|entry| [entry.keys, Each::keys(entry.common)]).collect()
+    ALL.iter().flat_map(|entry| [entry.keys, Each::keys(entry.common)]).chain([KIND]).collect()
 }
 
 /// Descriptions of all workloads: `kind`, `about` and `keys` of each, with the JSON Schema of its table.
 pub fn described() -> Value {
     let one = |entry: &WorkloadInfo| {
         let keys: Vec<Key> =
-            entry.keys.iter().chain(Each::keys(entry.common)).copied().chain([NAME, SCHEME, MOVED]).collect();
+            entry.keys.iter().chain(Each::keys(entry.common)).copied().chain([NAME, SCHEME, MOVED, UTILITY]).collect();
         let own: Vec<Value> = entry.keys.iter().map(Key::described).collect();
         json!({"kind": entry.name, "about": entry.about, "keys": own, "schema": subak_core::keys::table(&keys)})
     };

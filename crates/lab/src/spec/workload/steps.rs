@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use subak_core::backend::{FlowPlan, PacketSizes};
-use subak_core::case::bandwidth_function_from_value;
-use subak_core::flows::Extra;
+use subak_core::case::{FLOW_UTILITY, bandwidth_function_from_value, flow_utility_from_value};
+use subak_core::flows::{Extra, FlowUtility};
 use subak_core::keys::each;
 use subak_core::keys::{AMOUNT, Key, Low, ValueType};
 use subak_core::quantity::quoted;
@@ -74,6 +74,12 @@ const FLOW: &[Key] = &[
         "none",
         "points of the bandwidth function: pairs of a fair share and the rate there",
     ),
+    Key::open(
+        "utility",
+        FLOW_UTILITY,
+        "that of the workload",
+        "utility, for the policy `utility`: points, or a policy",
+    ),
 ];
 
 /// The workload `steps`: a list of flows.
@@ -120,12 +126,15 @@ impl Workload for Steps {
         self.list.iter().all(|step| step.size_bytes.is_some())
     }
     /// Checks that each flow has the keys that `policy` requires.
-    fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
-        check_policy(&self.list, policy).map_err(|e| e.below("workload"))
+    fn check_policy(&self, policy: Policy, default: Option<&FlowUtility>) -> Result<(), InputError> {
+        check_policy(&self.list, policy, default).map_err(|e| e.below("workload"))
     }
-    fn extras(&self) -> [usize; 2] {
+    fn extras(&self) -> [usize; 3] {
         let count = |has: fn(&Extra) -> bool| self.list.iter().filter(|f| has(&f.extra())).count();
-        [count(|e| e.deadline_s.is_some()), count(|e| e.bandwidth_function.is_some())]
+        [count(|e| e.deadline_s.is_some()), count(|e| e.bandwidth_function.is_some()), count(|e| e.utility.is_some())]
+    }
+    fn policies(&self) -> Vec<Policy> {
+        self.list.iter().map(|flow| flow.extra().policy(Policy::Utility)).collect()
     }
     fn has_weights(&self) -> bool {
         self.list.iter().any(ListedFlow::has_weight)
@@ -224,6 +233,7 @@ struct ListedFlow {
     demand_bps: f64,
     deadline_s: Option<f64>,
     bandwidth_function: Option<Vec<(f64, f64)>>,
+    utility: Option<FlowUtility>,
 }
 
 impl ListedFlow {
@@ -251,8 +261,8 @@ impl ListedFlow {
     }
 
     fn extra(&self) -> Extra {
-        let bandwidth_function = self.bandwidth_function.clone();
-        Extra { size_bytes: self.size_bytes, deadline_s: self.deadline_s, bandwidth_function }
+        let (bandwidth_function, utility) = (self.bandwidth_function.clone(), self.utility.clone());
+        Extra { size_bytes: self.size_bytes, deadline_s: self.deadline_s, bandwidth_function, utility }
     }
 }
 
@@ -293,6 +303,7 @@ fn step(value: &Value) -> Result<ListedFlow, InputError> {
         demand_bps: section.given("demand").unwrap_or(f64::INFINITY),
         deadline_s: section.given("deadline"),
         bandwidth_function: section.nested("bandwidth_function", bandwidth_function_from_value),
+        utility: section.nested("utility", flow_utility_from_value),
     };
     if step.waits() && step.stop_ns.is_some() {
         section.note(InputError::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
@@ -421,12 +432,14 @@ fn check(steps: &[ListedFlow], topology: &Topology) -> Result<(), InputError> {
 }
 
 /// Checks that each flow has the keys that `policy` requires.
-fn check_policy(steps: &[ListedFlow], policy: Policy) -> Result<(), InputError> {
+fn check_policy(steps: &[ListedFlow], policy: Policy, default: Option<&FlowUtility>) -> Result<(), InputError> {
     if policy == Policy::MaxMin {
         return Ok(());
     }
     steps.iter().enumerate().try_for_each(|(i, step)| {
-        let utility = Utility::under(policy, step.weight, &step.extra());
+        let mut extra = step.extra();
+        extra.utility = extra.utility.or_else(|| default.cloned());
+        let utility = Utility::under(policy, step.weight, &extra);
         utility.map(drop).map_err(|e| e.below(&format!("flows[{i}]")))
     })
 }
@@ -521,7 +534,7 @@ pub(crate) fn listed(
         }
     }
     check(&steps, builder.topology)?;
-    check_policy(&steps, policy)?;
+    check_policy(&steps, policy, None)?;
     flows(&steps, 0, builder)
 }
 

@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use std::num::NonZeroU8;
 use std::sync::Arc;
 use subak_core::backend::{Injected, PacketSizes, Route};
-use subak_core::flows::Narrow;
+use subak_core::case::flow_utility_from_value;
+use subak_core::flows::{Extra, FlowUtility, Narrow};
 use subak_core::keys::each;
 use subak_core::quantity::quoted;
 use subak_core::rng::Stream;
@@ -49,6 +50,8 @@ struct Part {
     scheme: Option<String>,
     /// The hosts whose flows have that scheme; `None`: all of them.
     moved: Option<Moved>,
+    /// Utility of its flows that state none, for the policy `utility`.
+    utility: Option<FlowUtility>,
 }
 
 /// Hosts that have moved to another scheme.
@@ -87,6 +90,7 @@ impl Part {
                 section.note(InputError::new("moved", format!("{} is missing", quoted(key)), hint));
             }
         }
+        let utility = section.nested("utility", flow_utility_from_value);
         let moved = share.zip(class.as_ref());
         let moved = moved.map(|(share, class)| Moved { share, class: format!("{class} (moved)").into() });
         let named: String = match section.must("kind") {
@@ -112,6 +116,7 @@ impl Part {
             each,
             scheme,
             moved,
+            utility,
         }))
     }
 
@@ -181,6 +186,7 @@ impl Part {
         let class = self.class.as_ref().and_then(|_| NonZeroU8::new(self.place as u8 + 1));
         for flow in plan.flows.iter_mut().chain(&mut plan.stranded) {
             flow.class = class;
+            flow.extra.utility = flow.extra.utility.take().or_else(|| self.utility.clone());
         }
         Ok(plan)
     }
@@ -295,13 +301,23 @@ impl Traffic {
         self.parts.iter().map(of).fold(f64::INFINITY, f64::min)
     }
 
+    /// The policies of the flows: `of_spec`, or under `utility` those that workloads and flows state.
+    fn policies(&self, of_spec: Policy) -> Vec<Policy> {
+        let own = |part: &Part| {
+            let default = Extra { utility: part.utility.clone(), ..Extra::default() };
+            [default.policy(of_spec)].into_iter().chain(part.workload.policies())
+        };
+        if of_spec == Policy::Utility { self.parts.iter().flat_map(own).collect() } else { vec![of_spec] }
+    }
+
     /// Texts for warnings about keys of flows that have no effect under `policy` or the scheme. `weights`: the scheme
     /// uses weights.
     pub fn without_effect(&self, policy: Policy, weights: bool) -> Vec<String> {
         let count = |place: usize| self.parts.iter().map(|part| part.workload.extras()[place]).sum::<usize>();
-        let (deadlines, functions) = (count(0), count(1));
+        let (deadlines, functions, utilities) = (count(0), count(1), count(2));
         let of_policy = |key: &str| format!("have a {key}, which the policy \"{}\" does not use", policy.name());
-        let deadline = (deadlines > 0 && !matches!(policy, Policy::Edf { .. }))
+        let is_edf = |policy: Policy| matches!(policy, Policy::Edf { .. });
+        let deadline = (deadlines > 0 && !self.policies(policy).into_iter().any(is_edf))
             .then(|| format!("{deadlines} of the flows {}", of_policy("deadline")));
         let function = (functions > 0 && !policy.is_by_functions())
             .then(|| format!("{functions} of the flows {}", of_policy("bandwidth_function")));
@@ -314,7 +330,13 @@ impl Traffic {
             }
             (true, _) => None,
         };
-        [deadline, function, weight].into_iter().flatten().collect()
+        let of_workloads = self.parts.iter().filter(|part| part.utility.is_some()).count();
+        let unused = |count: usize, of: &str| {
+            let has_none = count == 0 || policy == Policy::Utility;
+            (!has_none).then(|| format!("{count} of the {of} {}", of_policy("utility")))
+        };
+        let utility = [unused(utilities, "flows"), unused(of_workloads, "workloads")];
+        [deadline, function, weight].into_iter().chain(utility).flatten().collect()
     }
 
     /// Checks that the hosts and links in the workloads exist in the network.
@@ -349,7 +371,7 @@ impl Traffic {
 
     /// Checks that the flows have the keys that `policy` requires.
     pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), InputError> {
-        self.parts.iter().try_for_each(|part| part.workload.check_policy(policy))
+        self.parts.iter().try_for_each(|part| part.workload.check_policy(policy, part.utility.as_ref()))
     }
 
     /// Flows of `seed`. `faults`: some raise link capacities, on which workloads may depend.
