@@ -351,15 +351,15 @@ mod running {
                 host.authenticated.endpoint.finish(connection);
                 loaded.grant(connection, None, 0)?;
             }
-            let endpoint = &host.authenticated.endpoint;
-            if endpoint.is_joined() && endpoint.flowlets() == 0 {
-                // No reply is expected.
+            let endpoint = &mut host.authenticated.endpoint;
+            if !endpoint.awaits_reply() {
                 (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
             } else if now_ns > host.silent_since_ns + *patience_ns {
                 host.silent_since_ns = now_ns;
                 host.allocator = (host.allocator + 1) % allocators.len();
                 // The socket's local address may be gone: connect it again.
                 host.connected = None;
+                endpoint.probe_at_once();
             }
             let is_alone = now_ns > host.heard_ns + WORTH_SAYING_NS;
             if is_alone != std::mem::replace(&mut host.is_alone, is_alone) {

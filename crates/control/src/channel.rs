@@ -135,6 +135,16 @@ impl Channel {
         if is_lost { 0 } else { self.asked_ns + beat_ns }
     }
 
+    /// Makes the next liveness probe due at once: this side now sends to another address of the peer.
+    pub fn probe_at_once(&mut self) {
+        self.asked_ns = 0;
+    }
+
+    /// Whether an ACK of the peer is outstanding.
+    pub fn awaits_ack(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
     /// Arrival time of the latest accepted datagram, ns.
     pub fn heard_ns(&self) -> Ns {
         self.heard_ns

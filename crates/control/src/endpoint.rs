@@ -79,6 +79,16 @@ impl Endpoint {
         self.channel.is_joined()
     }
 
+    /// Whether a reply of the allocator is due: it is unknown, it renews leases, or an ACK is outstanding.
+    pub fn awaits_reply(&self) -> bool {
+        !self.is_joined() || !self.flowlets.is_empty() || self.channel.awaits_ack()
+    }
+
+    /// Makes a liveness probe due at once, after a switch to another allocator.
+    pub fn probe_at_once(&mut self) {
+        self.channel.probe_at_once();
+    }
+
     /// Begins a write of `connection` to endpoint `to`; `path` selects the path. Further writes join the flowlet
     /// while it is active (section 6).
     pub fn begin(&mut self, connection: u64, to: u32, path: u32, weight: f32) {
@@ -266,8 +276,8 @@ impl Endpoint {
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
         let overdue = self.channel.overdue(now_ns, &self.settings);
         self.tell_again(overdue);
-        let probes = self.probe_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
-        let speaks = self.has_news() || self.channel.must_speak(now_ns) || probes;
+        let mut asks = self.probe_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+        let speaks = self.has_news() || self.channel.must_speak(now_ns) || asks;
         if !speaks || now_ns < self.pace.next_ns() {
             return None;
         }
@@ -275,10 +285,12 @@ impl Endpoint {
         let mut told = Vec::new();
         if self.channel.may_speak() && !self.channel.is_answering() {
             datagram.observed = self.observed.take();
+            // Without an ACK the endpoint would not notice that its reports reach nobody.
+            asks |= datagram.observed.is_some_and(|seen| seen.out.bps() + seen.into.bps() > 0.0);
             told = self.tell(&mut datagram);
             self.tell_losses(&mut datagram);
         }
-        self.channel.stamp(now_ns, &mut datagram, told, probes);
+        self.channel.stamp(now_ns, &mut datagram, told, asks);
         self.pace.spend(now_ns, channel::bytes(&datagram) + self.settings.frame_bytes);
         Some(datagram)
     }
@@ -325,10 +337,12 @@ impl Endpoint {
         }
     }
 
-    /// Time of the next liveness probe, ns: while the endpoint sends, probes renew the lease.
+    /// Time of the next liveness probe, ns. While the endpoint sends, probes renew the lease; otherwise they only find
+    /// out whether the allocator still serves.
     fn probe_due_ns(&self) -> Option<Ns> {
-        let sends = !self.flowlets.is_empty() && self.channel.is_joined();
-        sends.then(|| self.channel.probe_due_ns(self.settings.beat_ns))
+        let ControlSettings { beat_ns, idle_beat_ns, .. } = self.settings;
+        let interval_ns = if self.flowlets.is_empty() { idle_beat_ns } else { beat_ns };
+        (interval_ns > 0 && self.is_joined()).then(|| self.channel.probe_due_ns(interval_ns))
     }
 
     /// Time of the next datagram of [`Endpoint::poll`], ns, if no datagram arrives and no flowlet changes before.

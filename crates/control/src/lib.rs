@@ -67,6 +67,8 @@ pub struct ControlSettings {
     pub patience_ns: Ns,
     /// Interval of liveness probes of an endpoint that sends, ns.
     pub beat_ns: Ns,
+    /// Interval of liveness probes of an endpoint without flowlets, ns; 0 for no probes.
+    pub idle_beat_ns: Ns,
     /// Minimum RTO of a datagram, ns. The RTO is estimated from the RTT (RFC 6298), and doubles with each consecutive
     /// timeout.
     pub rto_min_ns: Ns,
@@ -103,6 +105,7 @@ impl ControlSettings {
         lease_ns: 2_000_000,
         patience_ns: 4_000_000,
         beat_ns: 500_000,
+        idle_beat_ns: 0,
         rto_min_ns: 20_000,
         rto_max_ns: 1_000_000_000,
         ack_delay_ns: 10_000,
@@ -132,6 +135,7 @@ impl ControlSettings {
             rto_min_ns: 5_000_000,
             ack_delay_ns: 1_000_000,
             ahead_ns: 0,
+            idle_beat_ns: 1_000_000_000,
             ..ControlSettings::DEFAULT.with_lease(lease_ns)
         }
     }

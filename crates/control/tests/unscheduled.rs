@@ -87,3 +87,35 @@ fn others_take_no_more_than_the_operator_lets_them() {
     let rate_bps = told.endpoints[0].rate_bps(100 * MS, 7).expect("a rate that holds");
     assert!((rate_bps / (settings.share() * 0.7 * RATE_BPS) - 1.0).abs() < 0.02, "{rate_bps}");
 }
+
+/// Datagrams that `endpoint` sends within `ms` milliseconds without any answer, and whether it awaits one at the end.
+fn unanswered(endpoint: &mut Endpoint, from_ns: Ns, ms: Ns, observes_bps: f64) -> (usize, bool) {
+    let mut sent = 0;
+    for now_ns in (from_ns..from_ns + ms * MS).step_by(MS as usize) {
+        if now_ns == from_ns {
+            endpoint.observe(observes_bps, 0.0);
+        }
+        sent += std::iter::from_fn(|| endpoint.poll(now_ns)).count();
+    }
+    (sent, endpoint.awaits_reply())
+}
+
+#[test]
+fn an_endpoint_without_flowlets_notices_that_its_allocator_is_gone() {
+    let settings = ControlSettings::for_hosts(200 * MS);
+    let rested = || {
+        let (mut told, _) = told(settings);
+        told.run(1, 2950 * MS, |_, _| {});
+        told.endpoints.remove(0)
+    };
+    assert!(!rested().awaits_reply(), "it rests between two probes");
+    assert_eq!(unanswered(&mut rested(), 2950 * MS, 20, 0.0), (1, false), "no traffic needs no ACK");
+    let (sent, awaits) = unanswered(&mut rested(), 2950 * MS, 1100, 0.0);
+    assert!(awaits && sent >= 3, "a probe is due within a second, and repeated: {sent}");
+    let (sent, awaits) = unanswered(&mut rested(), 2950 * MS, 100, RATE_BPS);
+    assert!(awaits && sent >= 2, "a report of traffic has no ACK: {sent}");
+    // The other allocator gets a probe at once.
+    let mut endpoint = rested();
+    endpoint.probe_at_once();
+    assert!(endpoint.poll(2950 * MS).is_some_and(|datagram| datagram.asks));
+}
