@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subak.commands.allocator import ask
@@ -24,7 +27,9 @@ def _at(pid: int | str, *command: str) -> None:
     subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *command], check=True, timeout=20)
 
 
-def test_connections_of_containers_are_their_hosts(tmp_path: Path) -> None:
+@contextmanager
+def container(tmp_path: Path) -> Iterator[tuple[Any, subprocess.Popen[bytes], subprocess.Popen[bytes], int]]:
+    """A container behind h0 that sends to h2: the daemons, its processes (the idle one, the sender), and h0's one."""
     with star(tmp_path, 3, LINK_BPS) as (daemons, run, to):
         # One agent for all hosts of a testbed has no containers: each host has one of its own.
         command = [one for one in daemons._agent if not one.startswith("--host=")]
@@ -50,24 +55,46 @@ def test_connections_of_containers_are_their_hosts(tmp_path: Path) -> None:
                 assert run(node, f"import subprocess; subprocess.run({route!r}, check=True)").wait(20) == 0
             command = ["nsenter", f"--net={there}", "python3", "-c", TICK, to, "12", "2"]
             sender = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-            flows = partial(ask, daemons.control, {"ask": "flows"})
-
-            def granted() -> bool:
-                told = [(flow["from"], flow["to"], flow["weight"]) for flow in flows()]
-                return told == [("h0", "h2", 2)] and abs(flows()[0]["rate_bps"] / (0.96 * LINK_BPS) - 1) < 0.05
-
-            wait_until(granted, flows)
-            time.sleep(2)
-            assert max(link["unscheduled_bps"] for link in ask(daemons.control, {"ask": "links"})) < 0.02 * LINK_BPS
-            # The namespace is older than the next agent.
-            daemons.processes.pop(1).communicate(timeout=10)
-            wait_until(lambda: flows() == [], flows)
-            daemons.start_agent()
-            wait_until(granted, flows)
-            assert sender.wait(30) == 0
+            try:
+                yield daemons, inside, sender, pid
+            finally:
+                sender.kill()
+                sender.wait()
         finally:
             inside.kill()
             inside.wait()
+
+
+def _granted(daemons: Any) -> bool:
+    flows = ask(daemons.control, {"ask": "flows"})
+    told = [(flow["from"], flow["to"], flow["weight"]) for flow in flows]
+    return told == [("h0", "h2", 2)] and abs(flows[0]["rate_bps"] / (0.96 * LINK_BPS) - 1) < 0.05
+
+
+def test_connections_of_containers_are_their_hosts(tmp_path: Path) -> None:
+    with container(tmp_path) as (daemons, _, sender, _pid):
+        flows, granted = partial(ask, daemons.control, {"ask": "flows"}), partial(_granted, daemons)
+        wait_until(granted, flows)
+        time.sleep(2)
+        assert max(link["unscheduled_bps"] for link in ask(daemons.control, {"ask": "links"})) < 0.02 * LINK_BPS
+        # The namespace is older than the next agent.
+        daemons.processes.pop(1).communicate(timeout=10)
+        wait_until(lambda: flows() == [], flows)
+        daemons.start_agent()
+        wait_until(granted, flows)
+        assert sender.wait(30) == 0
+
+
+def test_a_killed_container_leaves_its_share(tmp_path: Path) -> None:
+    """Its connection has data in flight, for which the kernel tries a minute and more."""
+    with container(tmp_path) as (daemons, inside, sender, pid):
+        flows = partial(ask, daemons.control, {"ask": "flows"})
+        wait_until(partial(_granted, daemons), flows)
+        for process in (sender, inside):
+            process.kill()
+            process.wait()
+        _at(pid, "ip", "link", "del", "c0")
+        wait_until(lambda: flows() == [], flows)
 
 
 def test_containers_belong_to_one_host(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@
 #define IPV6_MORE_BYTES 20
 #define ERANGE 34
 #define NO_PACE 0xffffffffU
+#define TCP_CA_LOSS 4
 
 enum kind { BEGINS, ENDS, LOSES };
 
@@ -61,6 +62,8 @@ struct flow {
 	u32 seen;
 	/* Whether the start of a flowlet was reported, but not yet its end. */
 	u32 active;
+	/* Whether RTOs have ended the flowlet: the next one begins after an ACK. */
+	u32 stalled;
 	/* Pacing rate set in the kernel, payload bytes per second; 0 without a granted rate. */
 	u32 pace;
 	/* Start of the present window in which losses are counted: its time, and the connection's counters at that time. */
@@ -248,7 +251,7 @@ static __always_inline void look(struct tcp_sock *tp, struct flow *flow)
 		flow->from_seq = tp->snd_una;
 		flow->seen = 1;
 	}
-	if (!flow->active && tp->write_seq - flow->from_seq >= shortest_bytes) {
+	if (!flow->active && !flow->stalled && tp->write_seq - flow->from_seq >= shortest_bytes) {
 		flow->active = 1;
 		tell(flow, BEGINS);
 	} else if (flow->active && !held) {
@@ -332,6 +335,7 @@ void BPF_PROG(flowtune_acked, struct sock *sk, const struct ack_sample *sample)
 
 	cubictcp_acked(sk, sample);
 	if (flow) {
+		flow->stalled = 0;
 		look((struct tcp_sock *)sk, flow);
 		obey(sk, (struct tcp_sock *)sk, flow);
 		keep(sk, flow);
@@ -362,7 +366,15 @@ u32 BPF_PROG(flowtune_ssthresh, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(flowtune_state, struct sock *sk, u8 state)
 {
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
 	cubictcp_state(sk, state);
+	/* Two RTOs without an ACK: the other host or the connection's own namespace is gone. Others get the share. */
+	if (flow && flow->active && state == TCP_CA_LOSS && ((struct inet_connection_sock *)sk)->icsk_retransmits) {
+		flow->active = 0;
+		flow->stalled = 1;
+		tell(flow, ENDS);
+	}
 }
 
 SEC("struct_ops")
@@ -406,6 +418,7 @@ static __always_inline void enter(struct flow *flow, u32 host, __be32 to, u32 po
 	/* Fibonacci hashing. */
 	flow->path = ports * 2654435769U;
 	flow->active = 0;
+	flow->stalled = 0;
 	flow->seen = 0;
 	flow->pace = 0;
 }

@@ -60,6 +60,8 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	/* Number of RTOs since the last progress. */
+	u8 icsk_retransmits;
 	u64 icsk_ca_priv[13];
 };
 
