@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from subak.commands.allocator import ask
+from subak.testbed.testbed import agent
 from test_testbed_flowtune import SEND, TICK, star, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
@@ -84,6 +85,32 @@ def test_programs_have_no_say_where_weights_are_fixed(tmp_path: Path) -> None:
         run("h1", SEND, to, "20", "0")
         flows = partial(ask, daemons.control, {"ask": "flows"})
         wait_until(lambda: [flow["weight"] for flow in flows()] == [2, 2], flows)
+
+
+@pytest.mark.parametrize("scheme", ["flowtune", "soze"])
+def test_fixed_weights_hold_for_the_agents_own_hosts(tmp_path: Path, scheme: str) -> None:
+    """The agent of another namespace refuses weights there, and not in the namespaces of this testbed."""
+    key = tmp_path / "key"
+    key.touch(mode=0o600)
+    key.write_text("ab" * 32)
+    options = {
+        "flowtune": ["--host=127.0.0.1", "--allocator=127.0.0.1:9", "--key", str(key)],
+        "soze": ["--rate=1Gbps"],
+    }[scheme]
+    place = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    command = [*place, agent(), scheme, "--weights=fixed", "--name", f"o{os.getpid():x}", *options]
+    with star(tmp_path, 2, 100_000_000) as (_, run, _to):
+        other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        try:
+            assert other.stdout
+            assert "ready" in other.stdout.readline()
+            inside = ["nsenter", f"--net=/proc/{other.pid}/ns/net", sys.executable, "-c", SAY, "1"]
+            said = subprocess.run(inside, capture_output=True, text=True, timeout=20, check=True).stdout
+            assert said.split() == ["1"]
+            assert run("h0", SAY, "1").communicate(timeout=20)[0].split() == ["ok"]
+        finally:
+            other.kill()
+            other.communicate()
 
 
 @pytest.mark.parametrize(

@@ -609,8 +609,13 @@ int flowtune_weight(struct bpf_sockopt *asked)
 {
 	u32 *weight = asked->optval;
 	struct flow *flow;
+	u64 cookie;
 
 	if (asked->level != SOL_TCP || asked->optname != SUBAK_WEIGHT)
+		return 1;
+	cookie = bpf_get_netns_cookie(asked);
+	/* A namespace of no host of this agent has rules of its own. */
+	if (!containers && !bpf_map_lookup_elem(&hosts, &cookie))
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;
