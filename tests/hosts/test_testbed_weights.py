@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import urllib.request
@@ -20,7 +21,8 @@ from typing import Any
 import pytest
 import subak
 from conftest import ROOT
-from subak.testbed.standing import Standing, everything, started
+from subak.testbed.processes import started
+from subak.testbed.standing import Standing, everything
 from subak.testbed.testbed import agent
 
 COMMAND = Path(sys.executable).with_name("subak")
@@ -151,6 +153,60 @@ def test_flowtunes_daemons_end_with_the_testbed_that_is_killed(up: Up) -> None:
     while any(Path(f"/proc/{pid}").exists() for pid in children) and time.monotonic() < until:
         time.sleep(0.05)
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize("scheme", ["flowtune", "soze-virtual"])
+def test_killed_daemons_are_named(up: Up, scheme: str) -> None:
+    """``status`` and ``exec --weight`` name them; ``down`` removes what they left."""
+    standing = up("--scheme", scheme)
+    assert json.loads(_testbed("status", "--json").stdout)["testbeds"][0]["ended"] == []
+    assert standing.programs
+    daemons = {one["name"]: one["pid"] for one in standing.programs["processes"]}
+    flowtunes = ["subak-allocator serve", "subak-agent flowtune"]
+    assert list(daemons) == (flowtunes if scheme == "flowtune" else ["subak-agent hosts"])
+    holder = standing.programs["pid"]
+    folders = list(Path(tempfile.gettempdir()).glob(f"subak-flowtune-{holder}-*"))
+    assert len(folders) == (scheme == "flowtune")
+    for pid in (holder, *daemons.values()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + 20
+    while any(started(pid) for pid in daemons.values()) and time.monotonic() < until:
+        time.sleep(0.05)
+    said = _testbed("status")
+    assert said.returncode == 1
+    told = _testbed("status", "--json")
+    assert told.returncode == 1
+    assert json.loads(told.stdout)["testbeds"][0]["ended"] == [{"name": n, "pid": p} for n, p in daemons.items()]
+    refused = _testbed("exec", "--weight", "3", "h0", "--", "true")
+    assert refused.returncode == 2
+    for name, pid in daemons.items():
+        assert f"{name} (process {pid}), which served 4 hosts (h0 to h3); start it again" in said.stdout
+        assert f"{name} (process {pid})" in refused.stderr
+    assert "subak testbed down --name net" in refused.stderr
+    assert _testbed("exec", "h0", "--", "true").returncode == 0
+    assert _testbed("down").returncode == 0
+    assert not [folder for folder in folders if folder.exists()]
+
+
+def test_of_two_testbeds_of_one_name_one_is_refused(up: Up, tmp_path: Path) -> None:
+    network = tmp_path / "net.json"
+    network.write_text(json.dumps(NETWORK))
+    command = [COMMAND, "testbed", "up", str(network)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [one.communicate(timeout=60)[1] for one in both]
+    assert sorted(one.returncode for one in both) == [0, 2], said
+    assert "subak testbed down --name net" in "".join(said)
+    assert len(everything()) == 1
+    # The name is free again, also after a command that was killed while it had it.
+    assert _testbed("down").returncode == 0
+    assert not list((tmp_path / "run").iterdir())
+    (tmp_path / "run" / "net.lock").touch()
+    up()
+    assert _testbed("clean").returncode == 0
+    (tmp_path / "run" / "net.lock").touch()
+    assert _testbed("clean").returncode == 0
+    assert not list((tmp_path / "run").iterdir())
 
 
 def test_a_program_asks_for_its_weight(up: Up) -> None:

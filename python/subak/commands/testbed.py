@@ -60,23 +60,22 @@ def up(
     json: Json = False,
 ) -> None:
     """Create the network, which stays until `subak testbed down`."""
-    from subak.testbed.standing import everything
+    from subak.testbed.standing import reserved
 
     name = name or (Path(network).stem if network != "-" else "testbed")
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,40}", name):
         raise InputError(None, "--name", f'"{name}" is no name', "use up to 40 letters, digits, dots and dashes")
-    if any(standing.name == name and standing.alive for standing in everything()):
-        what = f'a testbed called "{name}" is up already'
-        raise InputError(None, "--name", what, f"remove it: subak testbed down --name {name}; or use another name")
-    made = _make(network, scheme, ecn, relay, mtu)
-    standing = _standing(name, made)
-    try:
-        standing.save()
-        made.stay()
-    except OSError as error:
-        made.down()
-        what = f"{standing.path} cannot be written: {error.strerror}"
-        raise InputError(None, "", what, "make /run/subak writable for root") from None
+    _need_root()
+    with reserved(name):
+        made = _make(network, scheme, ecn, relay, mtu)
+        standing = _standing(name, made)
+        try:
+            standing.save()
+            made.stay()
+        except OSError as error:
+            made.down()
+            what = f"{standing.path} cannot be written: {error.strerror}"
+            raise InputError(None, "", what, "make /run/subak writable for root") from None
     if json:
         print(json_module.dumps({"schema": 1, **_told(standing)}))
         return
@@ -155,12 +154,13 @@ def status(json: Json = False) -> None:
     up = [standing for standing in everything() if standing.alive]
     if json:
         print(json_module.dumps({"schema": 1, "testbeds": [_told(standing) for standing in up]}))
-        return
-    if not up:
+    elif not up:
         print("no testbed is up")
-    for standing in up:
+    for standing in [] if json else up:
         hosts = [f"{node['name']} {node['address']}" for node in standing.nodes if node["address"]]
         print(f"{standing.name}: {', '.join(hosts)}")
+        for one in standing.ended():
+            print(f"  ended: {one['name']} (process {one['pid']}), which served {_served(standing)}; {standing.again}")
         for link in _links(standing):
             print(
                 f"  {link['id']}: {link['rate_bps'] / 1e6:g} Mb/s, {link['sent_bytes']} bytes sent, "
@@ -172,6 +172,8 @@ def status(json: Json = False) -> None:
                 )
                 + (_relay_words(link["relay"]) if "relay" in link else "")
             )
+    if any(standing.ended() for standing in up):
+        raise typer.Exit(1)
 
 
 @testbed.command(epilog="Example: [bold]subak testbed link 'h0->switch0' loss 1%[/]")
@@ -209,13 +211,10 @@ def down(name: Name = None) -> None:
 @testbed.command(epilog="Example: [bold]subak testbed clean[/]")
 def clean(json: Json = False) -> None:
     """Remove all testbeds, including remains of killed ones."""
-    from subak.testbed.standing import everything
+    from subak.testbed import standing
 
     _need_root()
-    found = everything()
-    for standing in found:
-        standing.down()
-    names = [standing.name for standing in found]
+    names = standing.clean()
     if json:
         print(json_module.dumps({"schema": 1, "removed": names}))
     else:
@@ -298,6 +297,7 @@ def _weighted(standing: Standing, host: str, command: list[str], weight: float) 
             None, "--weight", what, "start it with a scheme: subak testbed up NETWORK --scheme soze-virtual"
         )
     assert standing.programs
+    standing.check("--weight")
     become_here = standing.namespace(host)
     hosts = {node["name"]: node["address"] for node in standing.nodes if node["address"]}
     group = new_group(standing.label)
@@ -320,7 +320,8 @@ def _weighted(standing: Standing, host: str, command: list[str], weight: float) 
 
 
 def _standing(name: str, made: ByHand) -> Standing:
-    from subak.testbed.standing import Standing, started
+    from subak.testbed.processes import started
+    from subak.testbed.standing import Standing
 
     nodes = [
         {"name": label, "host": host, "file": file, "address": made.address(number)}
@@ -341,7 +342,19 @@ def _standing(name: str, made: ByHand) -> Standing:
 
 
 def _told(standing: Standing) -> dict[str, Any]:
-    return {"name": standing.name, "pid": standing.pid, "nodes": standing.nodes, "links": _links(standing)}
+    return {
+        "name": standing.name,
+        "pid": standing.pid,
+        "nodes": standing.nodes,
+        "links": _links(standing),
+        "ended": standing.ended(),
+    }
+
+
+def _served(standing: Standing) -> str:
+    """Names of the testbed's hosts, which one process of each kind serves."""
+    names = [node["name"] for node in standing.nodes if node["host"]]
+    return names[0] if len(names) == 1 else f"{len(names)} hosts ({names[0]} to {names[-1]})"
 
 
 def _links(standing: Standing) -> list[dict[str, Any]]:

@@ -70,7 +70,9 @@ def made(network: str, sharing: Sharing | None = None, *, relays: bool = False, 
             up.serve({**order, **up.places(sharing.ecn_bytes)}, stays=True)
         if configured:
             started = granting.start(up, layout, configured, f"flowtune{os.getpid():x}")
-            up.programs = {**(up.programs or {}), **started}
+            before = up.programs or {}
+            started["processes"] += before.get("processes", [])
+            up.programs = {**before, **started}
     except BaseException:
         up.down()
         raise

@@ -10,7 +10,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -18,6 +17,7 @@ from typing import Any, Protocol, Self
 from subak import _subak
 from subak._subak import nanoseconds
 from subak.errors import InputError
+from subak.testbed import processes
 from subak.testbed.layout import Layout, Plan
 from subak.testbed.testbed import agent
 
@@ -80,7 +80,8 @@ class Flowtune:
     ) -> None:
         self.processes: list[subprocess.Popen[str]] = []
         """Processes of the allocator and of the agent."""
-        self._folder = tempfile.TemporaryDirectory(prefix="subak-flowtune-", ignore_cleanup_errors=True)
+        processes.remove_folders()
+        self._folder = processes.new_folder()
         self.control = Path(self._folder.name) / "socket"
         """Path of the allocator's control socket."""
         self.report: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from subak.errors import InputError
-from subak.testbed import holder
+from subak.testbed import holder, processes
 from subak.testbed.flowtune import Flowtune
 from subak.testbed.layout import Layout, Plan
 from subak.testbed.testbed import Testbed
@@ -69,7 +69,9 @@ def main() -> None:
         sys.exit(2)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with daemons:
-        ready = {"weights": daemons.weights, "page": daemons.page, "pid": os.getpid()}
+        names = ("subak-allocator serve", "subak-agent flowtune")
+        running = [processes.known(*one) for one in zip(names, (p.pid for p in daemons.processes), strict=True)]
+        ready = {"weights": daemons.weights, "page": daemons.page, "pid": os.getpid(), "processes": running}
         print(json.dumps(ready), flush=True)
         holder.close_streams()
         select.select([ending], [], [])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
-from subak.testbed import relay
+from subak.testbed import processes, relay
 from subak.testbed.groups import groups, leave_all
 from subak.testbed.layout import address
 
@@ -42,11 +44,29 @@ class Standing:
 
     @property
     def alive(self) -> bool:
-        """Whether the process that holds the testbed runs.
+        """Whether the process that holds the testbed runs."""
+        return processes.is_running(self.pid, self.started)
 
-        Process ids are reused, so that the start time is compared too.
-        """
-        return self.started != 0 and _started(self.pid) == self.started
+    def ended(self) -> list[dict[str, Any]]:
+        """Processes of the testbed's scheme that have ended, each with ``name`` and ``pid``: somebody killed them."""
+        known = (self.programs or {}).get("processes", [])
+        return [
+            {"name": one["name"], "pid": one["pid"]}
+            for one in known
+            if not processes.is_running(one["pid"], one["started"])
+        ]
+
+    def check(self, place: str) -> None:
+        """Raises ``InputError`` at ``place`` if a process of the testbed's scheme has ended."""
+        if ended := self.ended():
+            words = " and ".join(f"{one['name']} (process {one['pid']})" for one in ended)
+            what = f"{words} of the testbed {self.name} ended: connections have the kernel's congestion control"
+            raise InputError(None, place, what, self.again)
+
+    @property
+    def again(self) -> str:
+        """How to start the testbed again."""
+        return f"start it again: subak testbed down --name {self.name}, then the command `subak testbed up` as before"
 
     def save(self) -> None:
         """Writes the state file atomically."""
@@ -120,9 +140,10 @@ class Standing:
             until = time.monotonic() + PATIENCE_S
             # The processes of the kernel programs and of the relay end by themselves then.
             others = [(told or {}).get("pid", 0) for told in (self.programs, self.relay)]
-            while (self.alive or any(_started(pid) for pid in others)) and time.monotonic() < until:
+            while (self.alive or any(processes.started(pid) for pid in others)) and time.monotonic() < until:
                 time.sleep(0.01)
         self.path.unlink(missing_ok=True)
+        processes.remove_folders()
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -134,18 +155,58 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def started(pid: int) -> int:
-    """Start time of a process, in clock ticks since boot; 0 if there is none."""
-    return _started(pid)
-
-
-def _started(pid: int) -> int:
+@contextmanager
+def reserved(name: str) -> Iterator[None]:
+    """Reserves a testbed's name while the testbed is made; raises ``InputError`` if it is up, or being made."""
+    path = FOLDER / f"{name}.lock"
+    hint = f"remove it: subak testbed down --name {name}; or use another name"
     try:
-        # The name is in parentheses and may contain anything; the state is the first field after it.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return 0 if fields[0] in "ZX" else int(fields[19])
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        file = _locked(path)
+    except OSError as error:
+        what = f"{path} cannot be written: {error.strerror}"
+        raise InputError(None, "", what, "make /run/subak writable for root") from None
+    if file is None:
+        what = f'another command is making a testbed called "{name}"'
+        raise InputError(None, "--name", what, f"wait until it is up, then {hint}")
+    try:
+        if any(standing.name == name and standing.alive for standing in everything()):
+            raise InputError(None, "--name", f'a testbed called "{name}" is up already', hint)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _locked(path: Path) -> int | None:
+    """The locked file at ``path``; ``None`` if another process has locked it. The kernel unlocks it at its end."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return None
+        # The process that had the lock before removes the file.
+        with suppress(FileNotFoundError):
+            if os.path.sameopenfile(file, there := os.open(path, os.O_RDONLY)):
+                os.close(there)
+                return file
+            os.close(there)
+        os.close(file)
+
+
+def clean() -> list[str]:
+    """Removes all testbeds, and what killed commands left; returns the testbeds' names."""
+    found = everything()
+    for standing in found:
+        standing.down()
+    for path in FOLDER.glob("*.lock"):
+        if (file := _locked(path)) is not None:
+            path.unlink(missing_ok=True)
+            os.close(file)
+    processes.remove_folders()
+    return [standing.name for standing in found]
 
 
 def everything() -> list[Standing]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from subak.errors import InputError
-from subak.testbed import holder, relay
+from subak.testbed import holder, processes, relay
 from subak.testbed.layout import Layout, Plan
 from subak.testbed.namespaces import enter_device, leave_device
 
@@ -130,7 +130,8 @@ class Testbed:
         except BrokenPipeError:
             pass  # The program reports the reason on standard error.
         if answer := server.stdout.readline():
-            self.programs = {**json.loads(answer), "pid": server.pid}
+            running = [processes.known("subak-agent hosts", server.pid)]
+            self.programs = {**json.loads(answer), "pid": server.pid, "processes": running}
             return
         said = server.communicate()[1].strip().splitlines()
         what = said[-1] if said else f"subak-agent ended with {server.returncode}"
