@@ -25,7 +25,7 @@ SCHEMES: dict[str, tuple[dict[str, Any], float]] = {
     "soze-virtual": ({}, 0.97),
     "s-perc": ({}, 0.94),
     "s-perc-star": ({}, 0.94),
-    "flowtune": ({}, 0.97),
+    "flowtune": ({}, 0.96),
 }
 """Parameters of each scheme, and the share of a link that it gives to flows."""
 
