@@ -147,7 +147,7 @@ def test_commands_change_links_and_routes_survive(tmp_path: Path) -> None:
         assert not reached()
         assert _testbed(run, "link", "h1->s", "up", "--both").returncode == 0
         assert reached()
-        for change in (("delay", "3ms"), ("loss", "2%"), ("reorder", "0.1", "1ms")):
+        for change in (("delay", "0s"), ("delay", "3ms"), ("loss", "2%"), ("reorder", "0.1", "1ms")):
             done = _testbed(run, "link", "h0->s", *change, "--json")
             assert json.loads(done.stdout) == {"schema": 1, "changed": ["h0->s"]}, done.stderr
         links = json.loads(_testbed(run, "status", "--json").stdout)["testbeds"][0]["links"]
@@ -161,13 +161,20 @@ def test_commands_change_links_and_routes_survive(tmp_path: Path) -> None:
             (("h0->s", "loss", "2"), "no probability"),
             (("h0->s", "delay", "2h"), "delay: "),
             (("h0->s", "delay", "100s"), "60"),
+            (
+                ("h0->s", "delay", "50us"),
+                'delay: "50us" is shorter than the relay can keep; give 100us at least, or 0s',
+            ),
+            (("h0->s", "reorder", "5%", "99us"), 'reorder: "99us" is shorter'),
         ):
             refused = _testbed(run, "link", *wrong)
             assert refused.returncode == 2
             assert what in refused.stderr
     finally:
         assert _testbed(run, "down").returncode == 0
-    assert _testbed(run, "up", _network({"h0": "", "h1": ""}, tmp_path / "plain.json")).returncode == 0
+    made = _testbed(run, "up", _network({"h0": "", "h1": "50us"}, tmp_path / "plain.json"))
+    assert made.returncode == 0
+    assert "no delays below 100us: 2 links, such as h1->s 50us" in made.stderr
     refused = _testbed(run, "link", "h0->s", "down")
     _testbed(run, "down")
     assert "is not relayed; give it a delay in the network, or make the testbed with" in refused.stderr

@@ -321,6 +321,8 @@ def test_queues_mark(up: Up) -> None:
     [
         (("--scheme", "s-perc-xl"), 'hosts have no scheme "s-perc-xl"'),
         (("--ecn", "much"), "--ecn"),
+        (("--ecn", "0"), '--ecn: "0" is no queue length; give 1 byte at least'),
+        (("--ecn", ""), "--ecn"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, options: tuple[str, ...], what: str) -> None:

@@ -227,9 +227,13 @@ def _make(network: str, scheme: str | None, ecn: str | None, relay: bool, mtu: s
 
     _need_root()
     try:
-        ecn_bytes = bytes_of(ecn) if ecn else 0
+        ecn_bytes = bytes_of(ecn) if ecn is not None else 0
     except InputError as error:
         raise InputError(None, "--ecn", error.what, error.hint) from None
+    if ecn is not None and ecn_bytes == 0:
+        raise InputError(
+            None, "--ecn", f'"{ecn}" is no queue length', "give 1 byte at least; without --ecn no queue marks"
+        )
     return made(network, Sharing(scheme, ecn_bytes), relays=relay, mtu=mtu)
 
 
@@ -241,6 +245,7 @@ MOST_DELAY_NS = 60_000_000_000
 def _change(change: str, values: list[str]) -> dict[str, Any]:
     """A change of a link in the form of the relay."""
     from subak._subak import nanoseconds
+    from subak.testbed.layout import LEAST_DELAY_NS
 
     def time(text: str) -> int:
         try:
@@ -249,6 +254,9 @@ def _change(change: str, values: list[str]) -> dict[str, Any]:
             raise InputError(None, change, error.what, error.hint) from None
         if ns > MOST_DELAY_NS:
             raise InputError(None, change, f'"{text}" is too long', "give 60s at most")
+        if 0 < ns < LEAST_DELAY_NS:
+            hint = f"give {LEAST_DELAY_NS // 1000}us at least, or 0s"
+            raise InputError(None, change, f'"{text}" is shorter than the relay can keep', hint)
         return ns
 
     def probability(text: str) -> float:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from subak import inputs
 from subak._subak import Network, bytes_of, nanoseconds
-from subak.errors import InputError
+from subak.errors import InputError, InputWarning
 from subak.testbed import flowtune, granting
-from subak.testbed.layout import Link, Plan, address, everywhere, longest_rtt_ns, unreached
+from subak.testbed.layout import LEAST_DELAY_NS, Link, Plan, address, everywhere, longest_rtt_ns, unreached
 from subak.testbed.schemes import on_hosts
 from subak.testbed.testbed import Testbed
 
@@ -56,6 +57,7 @@ def made(network: str, sharing: Sharing | None = None, *, relays: bool = False, 
     telling = sharing.ecn_bytes > 0 or (scheme is not None and not granted)
     plan = replace(_plan(network, document, scale), telling=telling, marking=sharing.ecn_bytes > 0)
     plan = replace(plan, mtu_bytes=_mtu_bytes(network, own, mtu))
+    _warn_of_short_delays(plan)
     plan = plan.with_relays(range(len(plan.links)) if relays else ())
     configured = flowtune.configuration(params, scale) if granted else None
     layout = everywhere(plan)
@@ -77,6 +79,14 @@ def made(network: str, sharing: Sharing | None = None, *, relays: bool = False, 
         up.down()
         raise
     return up
+
+
+def _warn_of_short_delays(plan: Plan) -> None:
+    short = [link for link in plan.links if plan.delays and 0 < link.delay_ns < LEAST_DELAY_NS]
+    if short:
+        example = f"{short[0].id} {short[0].delay_ns / 1000:g}us"
+        what = f"network: hosts add no delays below {LEAST_DELAY_NS // 1000}us: {len(short)} links, such as {example}"
+        warnings.warn(what, InputWarning, stacklevel=3)
 
 
 def _mtu_bytes(network: str, spec: dict[str, Any], mtu: str | None) -> int:
