@@ -43,7 +43,8 @@ def container(tmp_path: Path) -> Iterator[tuple[Any, subprocess.Popen[bytes], su
         inside = subprocess.Popen(["nsenter", f"--net=/proc/{pid}/ns/net", "unshare", "--net", "sleep", "60"])
         try:
             there = Path(f"/proc/{inside.pid}/ns/net")
-            wait_until(lambda: there.stat().st_ino != Path(f"/proc/{pid}/ns/net").stat().st_ino, there.stat)
+            earlier = {Path(f"/proc/{one}/ns/net").stat().st_ino for one in ("self", pid)}
+            wait_until(lambda: there.stat().st_ino not in earlier, there.stat)
             peer = ["type", "veth", "peer", "name", "c1", "netns", str(inside.pid)]
             _at(pid, "ip", "link", "add", "c0", *peer)
             for where, device, address in ((pid, "c0", DOOR), (inside.pid, "c1", OWN)):
