@@ -1,4 +1,4 @@
-"""Generates the pages of schemes, experiments and commands from the registry, experiments' folders and command."""
+"""Generates pages from the registry, the experiments' folders, the commands and the tables beside this file."""
 
 from __future__ import annotations
 
@@ -20,6 +20,26 @@ from subak.show import needs
 from typer.testing import CliRunner
 
 GLOSSARY = Path(__file__).parent / "glossary.toml"
+
+MECHANISMS = Path(__file__).parent / "mechanisms"
+"""Folder of the tables of the papers' mechanisms."""
+
+PAPERS = {
+    "numfabric": "NUMFabric",
+    "flowtune": "Flowtune",
+    "perc": "PERC",
+    "s-perc-abstract": "s-PERC abstract",
+    "soze": "Soze",
+}
+"""Heading of each table of mechanisms."""
+
+STATUSES = {
+    "as written": "the code does what the paper says",
+    "variant": "the code differs; the note says how",
+    "in part": "a part is absent; the note says which",
+    "missing": "absent; the note says why",
+    "hardware": "needs hardware that is not at hand",
+}
 
 FIGURES = Path(__file__).parent / "records"
 """Folder of each experiment's figure at paper scale, which ``record.py`` stores there."""
@@ -56,6 +76,7 @@ def write(docs: Path) -> None:
         (made / "experiments" / f"{one.name}.md").write_text(experiment_page(one))
     (made / "schemes.md").write_text(schemes_page(schemes, parts))
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
+    (made / "mechanisms.md").write_text(mechanisms_page())
     (made / "commands.md").write_text(commands_page())
     shutil.copytree(NOTEBOOKS, made / "notebooks")
     (made / "gallery.md").write_text(gallery(list(catalogue().values())))
@@ -113,6 +134,58 @@ def glossary() -> str:
         groups.setdefault(one["group"], []).append([one["say"], one["meaning"], ", ".join(one["not"])])
     parts = [f"## {name}\n\n{table(['term', 'meaning', 'not'], rows)}" for name, rows in sorted(groups.items())]
     return "\n".join(parts)
+
+
+def mechanisms_page() -> str:
+    """Counts by status, a list of missing mechanisms, and a table for each paper."""
+    papers = {name: tomllib.loads((MECHANISMS / f"{name}.toml").read_text())["mechanism"] for name in PAPERS}
+    every = [one for found in papers.values() for one in found]
+    counts = [[f"[{PAPERS[name]}](#{_anchor(PAPERS[name])})", *_counts(found)] for name, found in papers.items()]
+    missing = [
+        [PAPERS[name], one["section"], one["name"], one["note"]]
+        for name, found in papers.items()
+        for one in found
+        if one["status"] == "missing"
+    ]
+    parts = [
+        "# Mechanisms of the papers\n",
+        "What the papers describe, section by section: equations, steps, parameters, packet fields, workloads, "
+        "baselines and figures. A test checks that each place exists in the repository.\n",
+        "".join(f"- *{status}*: {meaning}.\n" for status, meaning in STATUSES.items()),
+        table(["paper", *STATUSES, "all"], [*counts, ["all", *_counts(every)]]),
+        "## Missing\n",
+        table(["paper", "section", "mechanism", "why"], missing),
+    ]
+    pages = {
+        Path("python/subak/papers", e.paper, e.folder.name): f"experiments/{e.name}.md" for e in catalogue().values()
+    }
+    for name, found in papers.items():
+        places = ["<br>".join(_place(place, pages) for place in one["where"]) for one in found]
+        rows = [
+            [one["section"], one["name"], where, one["status"], one["note"]]
+            for one, where in zip(found, places, strict=True)
+        ]
+        made = table(["section", "mechanism", "where", "status", "note"], rows)
+        parts += [f"## {PAPERS[name]}\n", f"::::{{container}} mechanisms\n{made}::::\n"]
+    return "\n".join(parts)
+
+
+def _counts(mechanisms: list[dict[str, Any]]) -> list[str]:
+    statuses = [one["status"] for one in mechanisms]
+    return [*(str(statuses.count(status)) for status in STATUSES), str(len(statuses))]
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
+
+
+def _place(place: str, pages: dict[Path, str]) -> str:
+    """A place in the repository, with a link if the site has a page of the experiment or of the document."""
+    path = Path(place.partition(":")[0])
+    page = next((pages[folder] for folder in path.parents if folder in pages), None)
+    if path.suffix == ".md" and path.parts[0] == "docs":
+        page = str(path.relative_to("docs")) if len(path.parts) > 2 else f"../{path.name}"
+    return f"[`{place}`]({page})" if page else f"`{place}`"
 
 
 def _card(experiment: Experiment) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ROOT, made_once
@@ -51,6 +52,35 @@ def test_one_page_an_experiment(site: Path) -> None:
         assert "<strong>Found:</strong>" in begins[: begins.index("</p>")], (
             "claimed and found are the first two sentences"
         )
+
+
+def test_every_mechanism_of_the_papers_stands_there(site: Path) -> None:
+    page = (site / "generated/mechanisms.html").read_text()
+    counts, missing, *papers = re.findall("<table.*?</table>", page, re.DOTALL)
+    every = [_mechanisms(name) for name in ("numfabric", "flowtune", "perc", "s-perc-abstract", "soze")]
+    for table, mechanisms in zip(papers, every, strict=True):
+        assert _rows(table) == [
+            _letters("".join([one["section"], one["name"], *one["where"], one["status"], one["note"]]))
+            for one in mechanisms
+        ]
+    absent = [one for mechanisms in every for one in mechanisms if one["status"] == "missing"]
+    for row, one in zip(_rows(missing), absent, strict=True):
+        assert row.endswith(_letters(one["section"] + one["name"] + one["note"]))
+    assert _rows(counts)[-1].endswith(str(sum(map(len, every))))
+
+
+def _mechanisms(paper: str) -> list[dict[str, Any]]:
+    return list(tomllib.loads((ROOT / f"docs/mechanisms/{paper}.toml").read_text())["mechanism"])
+
+
+def _rows(table: str) -> list[str]:
+    """Letters and digits of each row of a table of a page, without the heading."""
+    return [_letters(html.unescape(re.sub("<[^>]*>", "", row))) for row in re.split("<tr[^>]*>", table)[2:]]
+
+
+def _letters(text: str) -> str:
+    """The text without white space, and without the marks that a page may show in another form."""
+    return re.sub(r"\W", "", text)
 
 
 def test_variants_stand_side_by_side(site: Path) -> None:
