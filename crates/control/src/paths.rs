@@ -54,8 +54,8 @@ impl Paths for Ecmp {
 }
 
 /// Paths for networks whose routes are unknown: only the first and the last link of each path, as if all hosts were at
-/// one big switch. Congestion of the core is left to the hosts' own congestion control (section 6, "Using Flowtune with
-/// TCP").
+/// one big switch. Congestion of the core is not seen: a connection with a valid rate ignores losses, where the paper
+/// leaves it to TCP (section 6, "Using Flowtune with TCP").
 pub struct BigSwitch<P>(pub P);
 
 impl<P: Paths> Paths for BigSwitch<P> {

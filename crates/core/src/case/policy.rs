@@ -83,7 +83,8 @@ fn policies_of_flows() -> Value {
         }
         table
     };
-    json!({"anyOf": ["alpha-fair", "fct", "srpt", "edf"].iter().map(one).collect::<Vec<_>>()})
+    let all: Vec<Value> = ["alpha-fair", "fct", "srpt", "edf"].iter().map(one).collect();
+    json!({"anyOf": all})
 }
 
 /// The utility that a flow states: points `[bit/s, marginal utility]`, or a policy.

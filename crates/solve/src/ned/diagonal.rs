@@ -14,7 +14,7 @@
 use super::real::Real;
 use super::{LawInput, PriceUpdate};
 
-/// The paper's gamma, which converges on two tiers (section 6.2: "0.4").
+/// The paper's gamma, which converges on two tiers (section 5.3: "0.4").
 const GAMMA: f64 = 0.4;
 
 /// A gamma that converges for any set of priced links: the paper's 0.4 for paths of up to 4 links, 1.6 / L beyond.

@@ -57,10 +57,16 @@ def _capped(raw: RawResults) -> int:
 
 
 def _received(raw: RawResults, name: str) -> Any:
-    """Rate received by all flows at each sample, Gb/s, mean over the runs."""
+    """Rate received by all flows, Gb/s: a row a sample, a column a run."""
     frame = raw.simulated(name).table("rate", ["scheme", "seed", "time_ns", "rate_bps"]).to_pandas()
     frame = frame[frame["scheme"] == "flowtune"]
-    return frame.groupby("time_ns")["rate_bps"].sum() / frame["seed"].nunique() / 1e9
+    return frame.pivot_table("rate_bps", "time_ns", "seed", aggfunc="sum", fill_value=0) / 1e9
+
+
+def _share(runs: Sequence[tuple[float, float]]) -> float:
+    """What all flows receive without the allocator, of that with it, %."""
+    without, beside = np.sum(runs, axis=0)
+    return float(100 * without / beside)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
@@ -74,8 +80,8 @@ def measure(raw: RawResults) -> dict[str, Value]:
     until_ns = 1e9 * updates.seconds(raw.simulated("with").manifest["spec"]["run"]["duration"])
     rates = {name: _received(raw, name) for name in ("with", *FAILS)}
     for name in FAILS:
-        late = {k: of[(of.index >= _down_ns(raw)) & (of.index <= until_ns)] for k, of in rates.items()}
-        found[f"{name} received"] = 100 * float(late[name].mean() / late["with"].mean())
+        late = {k: of[(of.index >= _down_ns(raw)) & (of.index <= until_ns)].mean() for k, of in rates.items()}
+        found[f"{name} received"] = stats.over_runs(list(zip(late[name], late["with"], strict=True)), _share)
     return found
 
 
@@ -83,7 +89,7 @@ def draw(raw: RawResults) -> Figure:
     """Rate received by all flows over time, with and without the allocator."""
     figure, (plot,) = figures.axes(width=6)
     for name, label in {"with": "with the allocator", **FAILS}.items():
-        received = _received(raw, name)
+        received = _received(raw, name).mean(axis="columns")
         received = received[received.index <= 25e6]
         plot.plot(received.index / 1e6, received, label=label if name == "with" else f"it dies {label}")
     plot.axvline(_down_ns(raw) / 1e6, color="black", linewidth=0.8)
