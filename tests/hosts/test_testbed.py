@@ -268,7 +268,7 @@ for k in 1 2; do sleep 600 & echo $! >> "$0"; done
 
 
 @root
-@pytest.mark.parametrize("how", ["down", "clean", "killed", "inside"])
+@pytest.mark.parametrize("how", ["down", "clean", "killed", "killed, down", "killed, up", "inside"])
 def test_what_commands_leave_running_ends_with_the_testbed(tmp_path: Path, how: str) -> None:
     network, pids, other = tmp_path / "left.json", tmp_path / "pids", tmp_path / "other"
     network.write_text(json.dumps({"network": _spec()["network"]}))
@@ -292,10 +292,15 @@ def test_what_commands_leave_running_ends_with_the_testbed(tmp_path: Path, how: 
             assert time.monotonic() < until
             time.sleep(0.05)
     try:
-        if how == "killed":
+        if how.startswith("killed"):
             standing = json.loads((tmp_path / "run" / "left.json").read_text())
             os.kill(standing["pid"], signal.SIGKILL)
-        ends = {"down": ("down",), "inside": ("exec", "h1", "--", str(COMMAND), "testbed", "down")}
+        ends = {
+            "down": ("down",),
+            "killed, down": ("down", "--name", "left"),
+            "killed, up": ("up", str(network)),
+            "inside": ("exec", "h1", "--", str(COMMAND), "testbed", "down"),
+        }
         done = testbed(*ends.get(how, ("clean",)))
         assert done.returncode == 0, done.stdout
         assert running(pids) == []

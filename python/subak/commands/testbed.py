@@ -201,11 +201,12 @@ def link(
 
 @testbed.command(epilog="Example: [bold]subak testbed down[/]")
 def down(name: Name = None) -> None:
-    """Remove a testbed, including all processes in it."""
-    from subak.testbed.standing import one
+    """Remove a testbed, or with ``--name`` what a killed one left, including all processes in it."""
+    from subak.testbed.standing import one, remains
 
     _need_root()
-    one(name).down()
+    left = remains(name) if name is not None else None
+    (left or one(name)).down()
 
 
 @testbed.command(epilog="Example: [bold]subak testbed clean[/]")

@@ -172,6 +172,8 @@ def reserved(name: str) -> Iterator[None]:
     try:
         if any(standing.name == name and standing.alive for standing in everything()):
             raise InputError(None, "--name", f'a testbed called "{name}" is up already', hint)
+        if left := remains(name):
+            left.down()
         yield
     finally:
         path.unlink(missing_ok=True)
@@ -218,6 +220,11 @@ def everything() -> list[Standing]:
         except (OSError, ValueError, TypeError):
             path.unlink(missing_ok=True)
     return found
+
+
+def remains(name: str) -> Standing | None:
+    """What is left of a testbed with this name whose own process was killed."""
+    return next((standing for standing in everything() if standing.name == name and not standing.alive), None)
 
 
 def one(name: str | None) -> Standing:
