@@ -94,6 +94,27 @@ def test_what_is_no_concave_function_is_refused(given: dict[str, Any], place: st
     assert told.value.place == place
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        ([["1Gbps", 1], ["2Gbps", 0.5]], {"kind": "alpha-fair", "alpha": 1}, "utilities through points"),
+        ({"kind": "alpha-fair", "alpha": 1}, {"kind": "alpha-fair", "alpha": 2}, "utilities of several alphas"),
+    ],
+)
+@pytest.mark.parametrize("solver", ["ned", "gradient", "newton"])
+def test_iterations_with_one_alpha_refuse_others(first: Any, second: Any, what: str, solver: str) -> None:
+    flows = [{"path": ["l"], "utility": utility} for utility in (first, second)]
+    with pytest.raises(subak.InputError) as told:
+        subak.solve({"network": LINK, "flows": flows, "policy": UTILITY}, solver=solver)
+    assert what in str(told.value)
+
+
+def test_iterations_serve_tenants_of_one_alpha() -> None:
+    flows = [{"path": ["l"], "utility": {"kind": "alpha-fair", "alpha": 2}, "weight": weight} for weight in (1, 2)]
+    answer = subak.solve({"network": LINK, "flows": flows, "policy": UTILITY}, solver="ned")
+    np.testing.assert_allclose(rates(answer), [2e9, 4e9], rtol=1e-3)
+
+
 def spec(workload: Any, *schemes: dict[str, Any]) -> dict[str, Any]:
     return {
         "network": {"kind": "star", "hosts": 3, "rate": "10Gbps"},

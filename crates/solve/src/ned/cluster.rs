@@ -447,11 +447,15 @@ impl<'a> NewFlow<'a> {
         let mut flows = Vec::with_capacity(case.flows.len());
         let mut alpha = case.policy.alpha().unwrap_or(1.0);
         for f in 0..case.flows.len() {
-            let Utility::Power { alpha: a, ln_gain } = Utility::of(case, f)? else {
-                let what = "bandwidth functions have no iteration here";
-                return Err(InputError::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
+            let power = match Utility::of(case, f)? {
+                Utility::Power { alpha: own, ln_gain } if flows.is_empty() || own == alpha => Ok((own, ln_gain)),
+                Utility::Power { .. } => Err("flows have utilities of several alphas; the iteration has one"),
+                Utility::BandwidthFunction { .. } => Err("bandwidth functions have no iteration here"),
+                Utility::Curve { .. } => Err("utilities through points have no iteration here"),
             };
-            alpha = a;
+            let hint = "use alpha-fair, fct, srpt or edf, or the exact solver";
+            let (own, ln_gain) = power.map_err(|what| InputError::new("policy", what, hint))?;
+            alpha = own;
             flows.push(NewFlow { path: case.flows.links_of(f), ln_gain, demand_bps: case.flows.demand_bps()[f] });
         }
         Ok((alpha, flows))

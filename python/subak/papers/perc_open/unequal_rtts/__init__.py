@@ -15,6 +15,8 @@ from subak.repro import RawResults, computed, figures
 from subak.repro.computed import Progress, Settings, rounded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from matplotlib.figure import Figure
 
 RATE_BPS, BUFFER = 100e6, 125_000
@@ -63,25 +65,26 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Progress) -> d
     work = computed.Jobs(len(jobs) + runs, progress)
     rows = work.each(jobs, partial(_one, flows, seconds))
     sized = [row for rows in work.each(range(seed, seed + runs), partial(_finite, finite)) for row in rows]
-    values: dict[str, Any] = {}
-    for name in DELAYS:
-        for headroom in HEADROOMS:
-            mine = [dict(zip(COLUMNS, row, strict=True)) for row in rows if row[:2] == [name, headroom]]
-            for column in COLUMNS[3:]:
-                key = f"{name} {column} {100 * headroom:g}%"
-                values[key] = computed.sample("mean", "runs", [row[column] for row in mine])
+    values = _means(DELAYS, COLUMNS, rows) | _means(DEMANDS, FINITE, sized)
     values["over in all runs"] = computed.total(row[COLUMNS.index("twice_over")] for row in rows if row[0] == "wan")
-    for name in DEMANDS:
-        for headroom in HEADROOMS:
-            mine = [dict(zip(FINITE, row, strict=True)) for row in sized if row[:2] == [name, headroom]]
-            for column in FINITE[3:]:
-                key = f"{name} {column} {100 * headroom:g}%"
-                values[key] = computed.sample("mean", "runs", [row[column] for row in mine])
     return {
         "setup": {"network": "b4-18", "rate": "100Mbps", "flows": flows, "seconds": seconds},
         "tables": {"runs": {"columns": COLUMNS, "rows": rows}, "finite": {"columns": FINITE, "rows": sized}},
         "values": values,
     }
+
+
+def _means(names: Iterable[str], columns: list[str], rows: list[list[Any]]) -> dict[str, Any]:
+    """Means over the runs of each column after the seed, by name and headroom."""
+    found = {}
+    for name in names:
+        for headroom in HEADROOMS:
+            mine = [row for row in rows if row[:2] == [name, headroom]]
+            for k, column in list(enumerate(columns))[3:]:
+                found[f"{name} {column} {100 * headroom:g}%"] = computed.sample(
+                    "mean", "runs", [row[k] for row in mine]
+                )
+    return found
 
 
 def _one(flows: int, seconds: int, job: tuple[str, float, int]) -> list[Any]:
