@@ -561,13 +561,13 @@ static __always_inline struct flow *flow_of(struct __sk_buff *skb)
 	return sk ? bpf_sk_storage_get(&flows, sk, NULL, 0) : NULL;
 }
 
-/* Counts data that leaves at granted rates: the rest of the device's traffic is unscheduled. */
+/* Counts data of flowlets that the allocator knows: the rest of the device's traffic is unscheduled. */
 SEC("cgroup_skb/egress")
 int flowtune_out(struct __sk_buff *skb)
 {
 	struct flow *flow = flow_of(skb);
 
-	if (flow && flow->pace)
+	if (flow && (flow->active || flow->pace))
 		carry(skb, flow, 2 * flow->host);
 	return 1;
 }

@@ -1,6 +1,7 @@
 //! Traffic counters of a host's network device, and the part of its traffic that is not scheduled.
 #![cfg_attr(not(feature = "bpf"), allow(dead_code))]
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -88,43 +89,83 @@ pub fn unscheduled_bytes(device: DeviceCount, paced: PacedCount) -> u64 {
     device.bytes.saturating_sub(paced.bytes + more_bytes)
 }
 
+/// Counters of a device and of paced connections at one time: sent, and received.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    at_ns: u64,
+    device: [DeviceCount; 2],
+    paced: [PacedCount; 2],
+}
+
 /// Measures the rates of unscheduled traffic at intervals.
 #[derive(Debug)]
 pub struct Unscheduled {
     device: Device,
-    before: Option<(u64, [DeviceCount; 2], [PacedCount; 2])>,
+    /// Latest samples, oldest first: they span [`REPORT_NS`].
+    samples: VecDeque<Sample>,
+    due_ns: u64,
+    /// Rates of the latest report, bit/s, and its time, ns.
+    told: ([f64; 2], u64),
     /// Number of zero rates still to be reported: a single report might be lost.
     zeros: u32,
 }
 
-/// Interval between measurements, ns: short for readers of the output, long enough for many packets.
-pub const LOOK_NS: u64 = 100_000_000;
+/// Interval between measurements of a host with paced traffic, ns. Foreign traffic that begins overloads a link until
+/// it is reported. Other hosts are measured once per report.
+const LOOK_NS: u64 = 20_000_000;
+/// Interval between reports of steady traffic, ns, and the time over which its rate is averaged.
+const REPORT_NS: u64 = 100_000_000;
 /// Rates below this count as zero, bit/s: ARP and the allocator's own ACKs cause such rates.
 const LEAST_BPS: f64 = 50_000.0;
+/// Increase of a rate that is reported at once, as a fraction of it.
+const JUMP: f64 = 0.1;
 /// Number of zero rates that are reported before reports stop.
 const ZEROS: u32 = 20;
 
 impl Unscheduled {
     /// Measures unscheduled traffic of `device`.
     pub fn new(device: Device) -> Self {
-        Unscheduled { device, before: None, zeros: 0 }
+        Unscheduled { device, samples: VecDeque::new(), due_ns: 0, told: ([0.0; 2], 0), zeros: 0 }
     }
 
     /// Time of the next measurement, ns.
     pub fn due_ns(&self) -> u64 {
-        self.before.map_or(0, |(at_ns, ..)| at_ns + LOOK_NS)
+        self.due_ns
     }
 
-    /// Rates of unscheduled traffic sent and received since the last measurement, bit/s; `None` if there is nothing
-    /// to report. `carried` counts the traffic of paced connections.
-    pub fn look(&mut self, now_ns: u64, carried: [PacedCount; 2]) -> Option<[f64; 2]> {
-        let Some(counts) = self.device.counts() else {
+    /// Rates of unscheduled traffic sent and received, bit/s; `None` if there is nothing to report. `paced` counts the
+    /// traffic of paced connections.
+    pub fn look(&mut self, now_ns: u64, paced: [PacedCount; 2]) -> Option<[f64; 2]> {
+        self.due_ns = now_ns + REPORT_NS;
+        let Some(device) = self.device.counts() else {
             // The device is absent at the moment.
-            self.before = None;
+            self.samples.clear();
             return None;
         };
-        let (then_ns, counts_then, carried_then) = self.before.replace((now_ns, counts, carried))?;
-        let rates = rates_bps(now_ns.saturating_sub(then_ns), (counts_then, counts), (carried_then, carried));
+        if self.samples.back().is_some_and(|before| before.paced != paced) {
+            self.due_ns = now_ns + LOOK_NS;
+        }
+        self.samples.push_back(Sample { at_ns: now_ns, device, paced });
+        let spans = |from: &Sample| now_ns.saturating_sub(from.at_ns) >= REPORT_NS;
+        while self.samples.get(1).is_some_and(spans) {
+            self.samples.pop_front();
+        }
+        let rates = rates_of(&self.samples)?;
+        self.report(now_ns, rates)
+    }
+
+    /// Rates of the latest report, bit/s; `None` if they were zero. Another allocator has to be told them anew.
+    pub fn told(&self) -> Option<[f64; 2]> {
+        self.told.0.iter().any(|bps| *bps > 0.0).then_some(self.told.0)
+    }
+
+    fn report(&mut self, now_ns: u64, rates: [f64; 2]) -> Option<[f64; 2]> {
+        let (told, at_ns) = self.told;
+        let jumps = rates.iter().zip(told).any(|(bps, told_bps)| *bps > (1.0 + JUMP) * told_bps);
+        if !jumps && now_ns < at_ns + REPORT_NS {
+            return None;
+        }
+        self.told = (rates, now_ns);
         if rates.iter().all(|bps| *bps == 0.0) {
             self.zeros = self.zeros.saturating_sub(1);
             return (self.zeros > 0).then_some(rates);
@@ -132,6 +173,23 @@ impl Unscheduled {
         self.zeros = ZEROS;
         Some(rates)
     }
+}
+
+/// Rates of unscheduled traffic, bit/s: the average over all samples, or the lower of those of the last two intervals
+/// if that is higher. A single interval does not count: a queue that drains shows as unscheduled traffic.
+fn rates_of(samples: &VecDeque<Sample>) -> Option<[f64; 2]> {
+    let (first, last) = (samples.front()?, samples.back()?);
+    let between = |from: &Sample, to: &Sample| {
+        let ns = to.at_ns.saturating_sub(from.at_ns);
+        rates_bps(ns, (from.device, to.device), (from.paced, to.paced))
+    };
+    let average = (samples.len() > 1).then(|| between(first, last))?;
+    if samples.len() == 2 {
+        return Some(average);
+    }
+    let [older, newer] = [3, 2].map(|back| &samples[samples.len() - back]);
+    let (older, newer) = (between(older, newer), between(newer, last));
+    Some(std::array::from_fn(|way| average[way].max(older[way].min(newer[way]))))
 }
 
 fn rates_bps(
@@ -166,6 +224,34 @@ mod tests {
         assert_eq!(counts_of(text, "eth1"), Some(want));
         assert_eq!(counts_of(text, "eth"), None);
         assert_eq!(counts_of("eth1: 5 2 x", "eth1"), None);
+    }
+
+    /// Rates received over the samples of a device that takes in `bytes` per interval of `LOOK_NS`.
+    fn received_bps(bytes: &[u64]) -> Option<f64> {
+        let mut sum = 0;
+        let sample = |(k, more): (usize, &u64)| {
+            sum += more;
+            let device = [DeviceCount::default(), DeviceCount { bytes: sum, packets: 0 }];
+            Sample { at_ns: k as u64 * LOOK_NS, device, paced: Default::default() }
+        };
+        let samples = bytes.iter().enumerate().map(sample).collect();
+        rates_of(&samples).map(|[_, into_bps]| into_bps)
+    }
+
+    #[test]
+    fn traffic_that_begins_counts_whole_after_two_intervals() {
+        const FULL: u64 = 75_000;
+        let full_bps = FULL as f64 * 8e9 / LOOK_NS as f64;
+        assert_eq!(received_bps(&[0]), None);
+        assert_eq!(received_bps(&[0, FULL]), Some(full_bps));
+        assert_eq!(
+            received_bps(&[0, 0, 0, 0, 0, FULL]),
+            Some(full_bps / 5.0),
+            "one interval: a queue may have drained"
+        );
+        assert_eq!(received_bps(&[0, 0, 0, 0, FULL / 3, FULL]), Some(full_bps / 3.0));
+        assert_eq!(received_bps(&[0, 0, 0, 0, FULL, FULL]), Some(full_bps));
+        assert_eq!(received_bps(&[0, FULL, FULL, FULL, FULL, 0]), Some(full_bps * 4.0 / 5.0), "it ends slowly");
     }
 
     #[test]

@@ -261,7 +261,8 @@ mod running {
             let now_ns = clock_ns();
             let due_ns = self.hosts.iter().flat_map(|host| {
                 let ends_ns = host.ending.values().copied().min();
-                [host.authenticated.endpoint.due_ns(), ends_ns].into_iter().flatten()
+                let measure_ns = host.unscheduled.as_ref().map(Unscheduled::due_ns);
+                [host.authenticated.endpoint.due_ns(), ends_ns, measure_ns].into_iter().flatten()
             });
             let wait_ns = due_ns.min().map_or(IDLE_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(IDLE_NS);
             let mut waits: Vec<PollFd> = self.hosts.iter().map(|h| PollFd::new(&h.socket, PollFlags::IN)).collect();
@@ -360,6 +361,9 @@ mod running {
                 // The socket's local address may be gone: connect it again.
                 host.connected = None;
                 endpoint.probe_at_once();
+                if let Some([out_bps, into_bps]) = host.unscheduled.as_ref().and_then(Unscheduled::told) {
+                    endpoint.observe(out_bps, into_bps);
+                }
             }
             let is_alone = now_ns > host.heard_ns + WORTH_SAYING_NS;
             if is_alone != std::mem::replace(&mut host.is_alone, is_alone) {

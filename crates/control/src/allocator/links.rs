@@ -7,9 +7,6 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// Weight of a new sample in the moving average of unscheduled traffic, if the sample is above it. A lower sample
-/// replaces the average.
-const NEWEST: f64 = 0.1;
 /// Validity of an endpoint's report of unscheduled traffic, in multiples of [`ControlSettings::patience_ns`],
 /// which is two leases by default.
 const OBSERVED_FOR: Ns = 10;
@@ -40,13 +37,9 @@ impl Allocator {
     }
 
     pub(super) fn observe(&mut self, link: LinkId, bps: f64) {
-        let Some(&before_bps) = self.unscheduled_bps.get(link) else { return };
+        let Some(&capacity_bps) = self.capacity_bps.get(link) else { return };
         // A link carries no more than its capacity, which bounds the effect of a wrong report.
-        let bps = bps.min(self.capacity_bps[link]);
-        // A new flow sends before its first rate and looks unscheduled until the next report. A decrease therefore
-        // applies at once.
-        let gain = if bps < before_bps { 1.0 } else { NEWEST };
-        let _ = self.set_unscheduled(link, before_bps + gain * (bps - before_bps));
+        let _ = self.set_unscheduled(link, bps.min(capacity_bps));
     }
 
     /// Removes reports of unscheduled traffic that have expired.

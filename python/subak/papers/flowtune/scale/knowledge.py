@@ -19,7 +19,7 @@ HOST_BPS = 10e9
 LEAST_SHARE = 0.05
 """Smallest fraction of a link that traffic from other pods leaves to a pod's own traffic, as in the allocator."""
 NEWEST = 0.25
-"""Weight of a new sample in the moving average of traffic from other pods, as in the allocator."""
+"""Weight of a new sample in the moving average of traffic from other pods. The paper has no value."""
 LOOKS = 40
 """Number of iterations until the pods' allocators have converged."""
 
