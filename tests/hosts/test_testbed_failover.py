@@ -88,7 +88,7 @@ def test_hosts_without_connections_follow_a_failover(tmp_path: Path) -> None:
 
 
 def _resent_at_a_failover(tmp_path: Path) -> int:
-    """Retransmissions of two paced flows beside 30 Mb/s of UDP on a link of 50 Mb/s, from the end of the allocator on."""
+    """Retransmissions of two paced flows beside 30 Mb/s of UDP on a link of 50 Mb/s after the allocator ends."""
     with star(tmp_path, 4, LINK_BPS) as (daemons, run, to):
         first, second = _two_allocators(daemons)
         wait_until(lambda: len(_joined(first)) == 4, partial(_joined, first))

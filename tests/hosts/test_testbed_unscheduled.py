@@ -77,8 +77,10 @@ def _beside_a_flood(tmp_path: Path) -> tuple[list[float], int, int, float]:
 
 
 def test_paced_flows_share_what_foreign_traffic_leaves(tmp_path: Path) -> None:
-    """They share the rest by weight, lose few packets as it begins and almost none later, and share the whole link again
-    after the flood."""
+    """They share the rest by weight, and lose few packets as it begins and almost none later.
+
+    After the flood they share the whole link again.
+    """
     seen = []
     # A machine that is busy with other work disturbs a run; one good run of three suffices.
     for attempt in range(3):

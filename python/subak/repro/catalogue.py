@@ -85,6 +85,7 @@ def read(folder: Path) -> Experiment:
         open=tuple(_open(one, [v.name for v in variants]) for one in told.sections("open")),
         instead=told.text("instead", ""),
         unasked=told.texts("unasked", []),
+        specs_of=told.text("specs_of", ""),
     )
     told.done()
     for name in experiment.packages:

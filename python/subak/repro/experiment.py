@@ -150,6 +150,8 @@ class Experiment:
     run."""
     unasked: tuple[str, ...] = ()
     """Parts of the paper's claim that no check covers."""
+    specs_of: str = ""
+    """Folder of the paper's experiment whose specs this one runs; empty if it has its own."""
 
     @property
     def module(self) -> ModuleType:
@@ -162,7 +164,8 @@ class Experiment:
     @property
     def specs(self) -> dict[str, Path]:
         """The experiment's specs by name: ``spec.toml`` has the empty name, ``spec-NAME.toml`` the name NAME."""
-        return {p.stem.removeprefix("spec").removeprefix("-"): p for p in sorted(self.folder.glob("spec*.toml"))}
+        folder = self.folder.parent / (self.specs_of or self.folder.name)
+        return {p.stem.removeprefix("spec").removeprefix("-"): p for p in sorted(folder.glob("spec*.toml"))}
 
     @property
     def not_asked(self) -> tuple[str, ...]:

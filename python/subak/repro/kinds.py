@@ -5,6 +5,7 @@ A kind is an entry of ``KINDS``. Its ``run`` writes raw results into a folder; i
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import tomllib
@@ -89,21 +90,23 @@ def _called(table: dict[str, Any]) -> str:
     return str(table.get("label") or table.get("name") or table.get("id"))
 
 
-def _specs(experiment: Experiment, plan: RunPlan) -> dict[str, Path]:
+def specs_in(experiment: Experiment, plan: RunPlan) -> dict[str, Path]:
+    """The specs that the plan simulates, by name."""
     return {name: path for name, path in experiment.specs.items() if not plan.specs or name in plan.specs}
 
 
 def _specs_check(experiment: Experiment, told: Section) -> None:
+    if experiment.specs_of and list(experiment.folder.glob("spec*.toml")):
+        raise told.error("specs_of", f"{experiment.folder.name} has specs too", "remove them, or this key")
     if not experiment.specs:
-        raise told.error("kind", f"{experiment.folder.name} holds no spec.toml", "add one, or name another kind")
+        where = experiment.specs_of or experiment.folder.name
+        raise told.error("kind", f"{where} holds no spec.toml", "add one, or name another kind")
     for scale, size in experiment.sizes.items():
         _known_specs(experiment, told, f"{scale}.runs_of", list(size.runs_of))
         if size.settings:
             raise told.error(f"{scale}.settings", "a spec has no settings", "write what is different under `spec`")
     for k, variant in enumerate(experiment.variants):
         _known_specs(experiment, told, f"variant[{k}].specs", list(variant.specs))
-        if variant.settings:
-            raise told.error(f"variant[{k}].settings", "a spec has no settings", "write what is different under `spec`")
 
 
 def _known_specs(experiment: Experiment, told: Section, place: str, names: list[str]) -> None:
@@ -112,14 +115,22 @@ def _known_specs(experiment: Experiment, told: Section, place: str, names: list[
             raise told.error(place, f'there is no spec "{name}"', f"choose among: {', '.join(experiment.specs)}")
 
 
+def trials(experiment: Experiment, plan: RunPlan) -> str:
+    """Hash of the specs that the plan simulates: equal hashes have equal results. Empty for experiments without."""
+    if experiment.kind != "specs":
+        return ""
+    told = {name: spec_of(path, name, plan) for name, path in specs_in(experiment, plan).items()}
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+
+
 def _specs_there(experiment: Experiment, plan: RunPlan, folder: Path) -> bool:
-    return all((folder / (name or "run") / "results.parquet").exists() for name in _specs(experiment, plan))
+    return all((folder / (name or "run") / "results.parquet").exists() for name in specs_in(experiment, plan))
 
 
 def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
     from subak.runs import run
 
-    for name, path in _specs(experiment, plan).items():
+    for name, path in specs_in(experiment, plan).items():
         spec = spec_of(path, name, plan)
         results = run(spec, folder / (name or "run"), jobs=plan.jobs, progress=plan.progress, client=plan.cluster)
         if results.failed:
@@ -128,7 +139,7 @@ def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
 
 
 def _no_specs(experiment: Experiment, told: Section) -> None:
-    if experiment.specs:
+    if experiment.specs or experiment.specs_of:
         raise told.error("kind", f"{experiment.folder.name} holds specs, which nobody reads", 'say kind = "specs"')
 
 

@@ -57,6 +57,7 @@ def of(experiment: Experiment) -> dict[str, str]:
     told: list[Any] = [experiment.kind, size.runs_of, size.spec, size.settings, experiment.packages, experiment.crates]
     told += [[v.name, v.spec, v.settings, v.schemes, v.specs] for v in experiment.variants_at("paper")]
     told += [rows] if (rows := _rows(experiment)) else []
+    told += [path.read_text() for path in experiment.specs.values()] if experiment.specs_of else []
     shared = sorted(experiment.folder.parent.glob("*.py"))
     repro = PACKAGE / "repro"
     parts = {

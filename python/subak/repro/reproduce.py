@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -228,7 +229,7 @@ def variant_plan(variant: Variant, plan: RunPlan, *, own_runs: bool) -> RunPlan:
 def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Variant | None) -> Outcome:
     _open(folder, experiment, plan)
     kind = kinds.KINDS[experiment.kind]
-    ran = not kind.there(experiment, plan, folder)
+    ran = not kind.there(experiment, plan, folder) and not _linked(experiment, plan, folder)
     if ran:
         with _clock(folder, plan.cluster):
             kind.run(experiment, plan, folder)
@@ -313,6 +314,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
         "seed": plan.seed,
         "build": build(),
         "measures": {k: v for k, v in measures.of(experiment).items() if k not in measures.JUDGED_WITH},
+        "trials": kinds.trials(experiment, plan),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     path = folder / "manifest.json"
@@ -332,6 +334,52 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
         if isinstance(error, InputError):
             raise
         raise InputError(str(folder), "", f"it cannot be used: {error}", hint) from None
+
+
+def _linked(experiment: Experiment, plan: RunPlan, folder: Path) -> bool:
+    """Links the results of the same trials from a folder of the experiment, or of another beside it; false without any.
+
+    Several figures of a paper may show one simulation, and variants may differ in the analysis alone.
+    """
+    ours = json.loads((folder / "manifest.json").read_bytes())
+    root = folder.parents[1] if folder.parent.name == "variants" else folder
+    for pattern in ("*/manifest.json", "*/variants/*/manifest.json") if ours["trials"] else ():
+        for path in sorted(root.parent.glob(pattern)):
+            source = path.parent
+            if (
+                source == folder
+                or not _has_trials(path, ours)
+                or not kinds.KINDS["specs"].there(experiment, plan, source)
+            ):
+                continue
+            for name in kinds.specs_in(experiment, plan):
+                _link(source / (name or "run"), folder / (name or "run"))
+            shutil.copy2(source / "took.json", folder / "took.json")
+            return True
+    return False
+
+
+def _has_trials(path: Path, ours: dict[str, Any]) -> bool:
+    """Whether the manifest at ``path`` is of the trials of ``ours``, by the same build."""
+    try:
+        held = json.loads(path.read_bytes())
+        return all(held[key] == ours[key] for key in ("schema", "trials", "build"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _link(source: Path, target: Path) -> None:
+    part = target.with_name(target.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(source, part, copy_function=_link_file)
+    part.replace(target)
+
+
+def _link_file(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:
