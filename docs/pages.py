@@ -14,7 +14,7 @@ import typer
 from subak import _subak, units
 from subak.cli import app
 from subak.commands.repro import mark, side_by_side
-from subak.repro import Experiment, Measured, catalogue, records, verdicts
+from subak.repro import Experiment, Measured, catalogue, records, rules, verdicts
 from subak.repro.catalogue import heading, paper
 from subak.show import needs
 from typer.testing import CliRunner
@@ -344,6 +344,7 @@ def experiment_page(experiment: Experiment) -> str:
         f"# {experiment.name}\n",
         f"**Claimed:** {_cell(experiment.claim)}. **Found:** {_cell(records.found(record))}\n",
         *[f"**Not asked:** {_cell(one)}.\n" for one in experiment.not_asked],
+        *_causes(experiment, record),
     ]
     parts.append(f"*{experiment.title}.* {where} of: {source}.\n")
     parts.append(f"```sh\nsubak repro {experiment.name} --scale paper\n```\n")
@@ -356,6 +357,19 @@ def experiment_page(experiment: Experiment) -> str:
         parts += _open(experiment, record)
         parts += _recorded(experiment, record)
     return "\n".join(parts) + "\n"
+
+
+def _causes(experiment: Experiment, record: records.Record | None) -> list[str]:
+    """Causes of claims that are not met, with the variants and checks that show them or what was excluded."""
+    if record is None or not record.verdict.startswith(rules.FAILED):
+        return []
+    shown = {c.key: c.what for c in experiment.checks}
+    parts = []
+    for one in experiment.causes:
+        by = "; ".join(_cell(shown.get(name, name)) for name in one.shown_by)
+        head = f"**Cause:** {_cell(one.what)}. Shown by: {by}" if by else f"**Cause open:** {_cell(one.what)}"
+        parts.append(f"{head}.\n" if by else f"{head}. Excluded: {_cell(one.excluded)}.\n")
+    return parts
 
 
 def _recorded(experiment: Experiment, record: records.Record) -> list[str]:

@@ -79,6 +79,13 @@ def test_a_sound_one_is_read(make: Make) -> None:
             "changed[0].without",
             "larger",
         ),
+        (("[[variant]]", "[[cause]]\nwhat = 'a'\n[[variant]]"), "cause[0].shown_by", "name variants or checks"),
+        (
+            ("[[variant]]", "[[cause]]\nwhat = 'a'\nshown_by = ['c']\n[[variant]]"),
+            "cause.shown_by",
+            "the key of a check",
+        ),
+        (("smoke =", 'specs_of = "fig2"\nsmoke ='), "specs_of", "has specs too"),
         (("[[variant]]", "[[variant]"), "", "correct it"),
         (("smoke =", "smok ="), "smoke", "give a table"),
         (("smoke =", 'packages = ["pipelin"]\nsmoke ='), "packages", "there is no subak/pipelin"),

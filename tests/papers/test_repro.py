@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Subak
 from subak import InputError, _subak
-from subak.repro import Experiment, Verdict, catalogue, kinds, records, reproduce, verdicts
+from subak.repro import Experiment, Verdict, catalogue, kinds, records, reproduce, rules, verdicts
 from subak.repro.catalogue import find
 from subak.repro.reproduce import _possible, measured, plan_of, variant_plan
 from subak.repro.results import RawResults, RunPlan
@@ -63,6 +63,13 @@ def test_every_experiment_has_its_page(name: str) -> None:
     assert len((experiment.folder / "page.md").read_text()) > 300
     assert not experiment.claim.endswith(".")
     assert all(experiment.checks_at(scale) for scale in ("smoke", "paper"))
+
+
+def test_what_is_not_met_has_a_cause() -> None:
+    recorded = {name: records.of(one) for name, one in catalogue().items()}
+    failed = {name for name, one in recorded.items() if one and one.verdict.startswith(rules.FAILED)}
+    assert len(failed) > 5
+    assert [name for name in sorted(failed) if not catalogue()[name].causes] == []
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)

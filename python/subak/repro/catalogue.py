@@ -13,7 +13,20 @@ from pathlib import Path
 
 from subak.errors import InputError
 from subak.repro import kinds
-from subak.repro.experiment import CLAIM, OURS, PARTS, SCALES, Changed, Check, Experiment, Open, Reading, Size, Variant
+from subak.repro.experiment import (
+    CLAIM,
+    OURS,
+    PARTS,
+    SCALES,
+    Cause,
+    Changed,
+    Check,
+    Experiment,
+    Open,
+    Reading,
+    Size,
+    Variant,
+)
 from subak.repro.reading import Section
 from subak.repro.rules import OPERATORS, Rule
 
@@ -85,6 +98,7 @@ def read(folder: Path) -> Experiment:
         open=tuple(_open(one, [v.name for v in variants]) for one in told.sections("open")),
         instead=told.text("instead", ""),
         unasked=told.texts("unasked", []),
+        causes=tuple(_cause(one) for one in told.sections("cause")),
         specs_of=told.text("specs_of", ""),
     )
     told.done()
@@ -92,6 +106,10 @@ def read(folder: Path) -> Experiment:
         if not (PACKAGE / name).is_dir():
             raise told.error("packages", f"there is no subak/{name}", "name packages of subak, such as pipeline")
     _refuse_twice(told, "variant", [v.folder for v in variants])
+    known = {v.name for v in variants} | {c.key for c in experiment.checks}
+    for shown_by in (name for cause in experiment.causes for name in cause.shown_by):
+        if shown_by not in known:
+            raise told.error("cause.shown_by", f'there is no "{shown_by}"', "name a variant or the key of a check")
     kinds.KINDS[experiment.kind].check(experiment, told)
     return experiment
 
@@ -147,6 +165,14 @@ def _open(told: Section, variants: list[str]) -> Open:
         hint = "give one [[open.reading]] without a variant, for the setup as it is, and one for each variant"
         raise told.error("reading", "there is nothing to hold side by side", hint)
     return found
+
+
+def _cause(told: Section) -> Cause:
+    cause = Cause(told.text("what"), told.texts("shown_by", []), told.text("excluded", ""))
+    told.done()
+    if bool(cause.shown_by) == bool(cause.excluded):
+        raise told.error("shown_by", "a cause is shown or open", "name variants or checks, or what was `excluded`")
+    return cause
 
 
 def _checks(path: Path) -> tuple[Check, ...]:

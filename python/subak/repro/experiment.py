@@ -96,6 +96,17 @@ class Open:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """Why a claim is not met."""
+
+    what: str
+    shown_by: tuple[str, ...]
+    """Variants and checks of the experiment that show it; empty if the cause is open."""
+    excluded: str
+    """What was excluded, if the cause is open."""
+
+
+@dataclass(frozen=True)
 class Variant:
     """The experiment with one change."""
 
@@ -150,6 +161,8 @@ class Experiment:
     run."""
     unasked: tuple[str, ...] = ()
     """Parts of the paper's claim that no check covers."""
+    causes: tuple[Cause, ...] = ()
+    """Causes of claims that are not met or contradicted."""
     specs_of: str = ""
     """Folder of the paper's experiment whose specs this one runs; empty if it has its own."""
 

@@ -12,6 +12,8 @@ from subak.repro import stats
 from subak.repro.values import Measured, Value, point
 
 MET, NOT_MET, UNDECIDED, CONTRADICTED, DEPENDS = "met", "not met", "undecided", "contradicted", "depends"
+FAILED = (NOT_MET, CONTRADICTED)
+"""Beginnings of verdicts of which an experiment has to say the cause."""
 OPERATORS = ("at_most", "at_least", "within", "equals")
 MOST_TIMES = 1000
 """Largest multiple of the runs so far that a message suggests to run."""

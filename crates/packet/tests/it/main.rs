@@ -16,6 +16,7 @@ mod flowtune_faults;
 mod foreign;
 mod forgetting;
 mod goals;
+mod handshake;
 mod leaf_spine;
 mod lossless;
 mod nic;

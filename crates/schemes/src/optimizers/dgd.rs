@@ -10,7 +10,7 @@
 //! 10 Gb/s, where all links of hosts are alike). A share of the line rate could exceed the capacity of a slow link further on.
 
 use super::prices::{PriceInterval, SubflowTargets};
-use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use crate::over::{Feedback, HANDSHAKE, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Around, Doubt, FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
@@ -43,6 +43,7 @@ pub struct GradientDescent {
     b: f64,
     interval: PriceInterval,
     floor: f64,
+    handshake: bool,
 }
 
 impl Optimizer for GradientDescent {
@@ -55,6 +56,7 @@ impl Optimizer for GradientDescent {
             Param::number("b", B, AMOUNT, "price for each byte of queue length"),
             PRICE_INTERVAL,
             FLOOR,
+            HANDSHAKE,
         ],
         goal: Goal::Utility(Utilities::ALPHA_FAIR),
         settles: Settles { within: 0.05, rtts: 500.0 },
@@ -81,7 +83,11 @@ impl Optimizer for GradientDescent {
             b: params.within("b", 0.0, 1.0)?,
             interval: PriceInterval::new(params, 1.0, INTERVAL_S)?,
             floor: params.within("floor", 1e-9, 1.0)?,
+            handshake: params.flag("handshake"),
         })
+    }
+    fn has_handshake(&self) -> bool {
+        self.handshake
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let interval_ns = around.ports.first().map_or(0, |port| self.interval.on(port.rtt_ns));

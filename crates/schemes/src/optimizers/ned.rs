@@ -15,7 +15,7 @@
 //! - a bandwidth function has the derivative of a function that is linear from zero.
 
 use super::prices::{PriceInterval, SubflowTargets};
-use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
+use crate::over::{Feedback, HANDSHAKE, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles, Utilities};
@@ -41,6 +41,7 @@ pub struct NedOptimizer {
     gamma: f64,
     drain: f64,
     interval: PriceInterval,
+    handshake: bool,
 }
 
 /// Values that a data packet carries to the links.
@@ -76,6 +77,7 @@ impl Optimizer for NedOptimizer {
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
             PRICE_INTERVAL,
+            HANDSHAKE,
         ],
         goal: Goal::Utility(Utilities { ranks: false, curves: true, pooled_alpha: 1.0, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 500.0 },
@@ -93,7 +95,11 @@ impl Optimizer for NedOptimizer {
             gamma: params.within("gamma", 1e-6, 2.0)?,
             drain: params.within("drain", 1.0, 1e9)?,
             interval: PriceInterval::new(params, 3.0, 1e-7)?,
+            handshake: params.flag("handshake"),
         })
+    }
+    fn has_handshake(&self) -> bool {
+        self.handshake
     }
     fn source(&self, flow: &FlowInfo) -> NedSource {
         let top_bps = flow.utility.top_bps();

@@ -13,7 +13,7 @@
 
 use super::dgd::FLOOR;
 use super::prices::{PriceInterval, SubflowTargets};
-use crate::over::{Feedback, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
+use crate::over::{Feedback, HANDSHAKE, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{Around, Doubt, Doubtful, FlowInfo, Follows, Goal, Param, Params, Port, Settles, Utilities};
@@ -43,6 +43,7 @@ pub struct FairShare {
     alpha: f64,
     interval: PriceInterval,
     floor: f64,
+    handshake: bool,
     /// Time from a target rate to the rate, in addition to an RTT, ns.
     extra_ns: f64,
 }
@@ -71,6 +72,7 @@ impl Optimizer for FairShare {
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             PRICE_INTERVAL,
             FLOOR,
+            HANDSHAKE,
         ],
         goal: Goal::Utility(Utilities::ALPHA_FAIR),
         settles: Settles { within: 0.1, rtts: 500.0 },
@@ -102,11 +104,15 @@ impl Optimizer for FairShare {
             alpha: params.within("alpha", 0.01, 100.0)?,
             interval: PriceInterval::new(params, 0.5, 1e-7)?,
             floor: params.within("floor", 1e-9, 1.0)?,
+            handshake: params.flag("handshake"),
             extra_ns: 0.0,
         })
     }
     fn behind_weights(self) -> Self {
         FairShare { extra_ns: TRANSPORT_NS, ..self }
+    }
+    fn has_handshake(&self) -> bool {
+        self.handshake
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let rtt_ns = around.ports.first().map_or(0, |port| port.rtt_ns);

@@ -11,7 +11,7 @@
 //! its flow is an average over an interval, since prices do not converge where shares change faster than rates follow.
 
 use super::prices::{Bounds, PriceInterval, SubflowTargets};
-use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
+use crate::over::{Feedback, HANDSHAKE, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::rng::mix;
@@ -72,6 +72,7 @@ pub struct Xwi {
     bounds: Bounds,
     /// Whether the transport converges slower than Swift.
     is_slowed: bool,
+    handshake: bool,
 }
 
 /// Normalized residual of a flow (NUMFabric, section 4.2); infinite: none.
@@ -90,7 +91,7 @@ impl Optimizer for Xwi {
         name: "xwi",
         about: "weights that maximize utility, inferred from link prices (xWI)",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016, section 4.2",
-        params: &[TIME_SCALE, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT],
+        params: &[TIME_SCALE, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT, HANDSHAKE],
         goal: Goal::Utility(Utilities { curves: true, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 100.0 },
     };
@@ -132,7 +133,11 @@ impl Optimizer for Xwi {
                 most: params.within("most_weight", 1.0, 1e9)?,
             },
             is_slowed: false,
+            handshake: params.flag("handshake"),
         })
+    }
+    fn has_handshake(&self) -> bool {
+        self.handshake
     }
     fn slowed(self, by: f64) -> Self {
         Xwi { interval: self.interval.times(by), is_slowed: self.is_slowed || by > 1.0, ..self }

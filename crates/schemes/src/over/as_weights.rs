@@ -45,6 +45,8 @@ pub trait RateOptimizer: Debug + Send + Sync {
     fn doubts(&self, around: &Around) -> Vec<Doubt>;
     /// Whether a controller computes the rates: see [`Optimizer::is_central`].
     fn is_central(&self) -> bool;
+    /// Whether flows begin with a handshake: see [`Optimizer::has_handshake`].
+    fn has_handshake(&self) -> bool;
     /// State machine of the controller: see [`Optimizer::centre`].
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Rate>>>;
     /// The sender of `flow`: see [`Optimizer::source`].
@@ -95,6 +97,9 @@ impl<O: Optimizer<Wish = Rate, Note: NumberNote> + Sync> RateOptimizer for O {
     }
     fn is_central(&self) -> bool {
         Optimizer::is_central(self)
+    }
+    fn has_handshake(&self) -> bool {
+        Optimizer::has_handshake(self)
     }
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Rate>>> {
         Optimizer::centre(self, network)
@@ -184,6 +189,9 @@ impl Optimizer for AsWeights {
     }
     fn is_central(&self) -> bool {
         self.0.is_central()
+    }
+    fn has_handshake(&self) -> bool {
+        self.0.has_handshake()
     }
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Weight>>> {
         Some(Box::new(AsWeightsCentre(self.0.centre(network)?)))

@@ -5,7 +5,7 @@
 //! and the controller answers each time with its latest targets. So a lost message, or a restart of the controller, costs
 //! at most one renewal. A flow without announcements for some renewals is removed.
 
-use super::{CENTRE_TIMER, Wish};
+use super::{CENTRE_TIMER, Syn, Wish};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use subak_core::backend::{Capacities, LinkChange};
@@ -32,6 +32,8 @@ pub(super) fn bytes(flow: &FlowInfo) -> u32 {
 pub enum PairMessage<C, W> {
     /// Message of the transport.
     Transport(C),
+    /// SYN of a subflow, or its answer.
+    Syn(Box<Syn>),
     /// To the controller: announcement of a flow.
     Here(Box<FlowInfo>),
     /// To the controller: the flow has ended.
@@ -130,7 +132,7 @@ impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = PairMessage<C, W>>> Contr
                     self.centre.on_gone(flow);
                 }
             }
-            PairMessage::Transport(_) | PairMessage::Wish(_) => {
+            PairMessage::Transport(_) | PairMessage::Syn(_) | PairMessage::Wish(_) => {
                 if let Some(transport) = &mut self.transport {
                     transport.on_ctl(io, flow, message);
                 }

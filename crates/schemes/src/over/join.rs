@@ -1,11 +1,12 @@
 //! [`Over`]: an optimizer over a transport, as a scheme.
 
 use super::centre::{self, Allocator, Announcement, RENEW_NS};
+use super::handshake::{Handshake, SYN_BYTES, SYN_TIMER, Syn};
 use super::{
     Arrived, CENTRE_TIMER, Feedback, Optimizer, OptimizerSource, Over, PRICE_TIMER, PairMessage, Passing, Price,
     Transport, TransportHop, TransportSink, TransportSource, Weight, Wish,
 };
-use crate::queue::VirtualLength;
+use crate::queue::{VirtualLength, Weighed};
 use std::any::TypeId;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -42,6 +43,13 @@ impl<H: VirtualLength, N> VirtualLength for OverHeader<H, N> {
     }
 }
 
+impl<H: Weighed, N> Weighed for OverHeader<H, N> {
+    #[inline]
+    fn weight(&self) -> f64 {
+        self.transport.weight()
+    }
+}
+
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O, F> {
     type Data = OverHeader<F::Header, O::Note>;
     type Ctl = PairMessage<F::Ctl, W>;
@@ -64,7 +72,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
         Rules { data_share: Some(rules.share() * self.optimizer.share()), per_hop: rules.per_hop + O::PER_HOP, ..rules }
     }
     fn sends_ctl(&self) -> bool {
-        TypeId::of::<F::Ctl>() != TypeId::of::<()>() || self.optimizer.is_central()
+        TypeId::of::<F::Ctl>() != TypeId::of::<()>() || self.optimizer.is_central() || self.optimizer.has_handshake()
     }
     /// Simulation cost per packet and hop of the transport and of the prices, and of the links' price updates.
     fn work(&self, load: &Load) -> SimulationCost {
@@ -92,6 +100,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Scheme for Over<O,
             subflows: flow.paths.len() as u8,
             factor: if O::WEIGHTS_OF_RATES { Weight::factor(flow.line_rate_bps) } else { 1.0 },
             told: self.optimizer.is_central().then(|| Box::new(Announcement::new(flow))),
+            handshake: self.optimizer.has_handshake().then(|| Box::new(Handshake::new(flow))),
         }
     }
     fn hop(&self, port: &Port) -> OverHop<O, F> {
@@ -122,6 +131,8 @@ pub struct OverSource<O: Optimizer, F: Transport> {
     factor: f64,
     /// Message to the controller, if the optimizer is central.
     told: Option<Box<Announcement>>,
+    /// The handshake, if the flow has one that is not complete: the transport has not started.
+    handshake: Option<Box<Handshake>>,
 }
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
@@ -133,6 +144,39 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
     fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {
         for k in (0..self.subflows).map(SubflowId) {
             self.wish(io, k);
+        }
+    }
+
+    /// Sends the SYNs that have no answer, now and periodically.
+    fn send_syns(&self, io: &mut Io<Over<O, F>>) {
+        let Some(handshake) = &self.handshake else { return };
+        for &k in &handshake.open {
+            let syn = Syn { sent_ns: io.now_ns, ..Syn::default() };
+            io.ctl(To::Sink, k, PairMessage::Syn(Box::new(syn)), Class::Low, SYN_BYTES);
+        }
+        io.timer(SYN_TIMER, io.now_ns + handshake.repeat_ns);
+    }
+
+    /// Handles the answer to a SYN of subflow `k`. The transport starts when all subflows have one.
+    fn on_answer(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, syn: &Syn) {
+        let Some(handshake) = &mut self.handshake else { return };
+        if !handshake.answer(k) {
+            return;
+        }
+        let feedback = Feedback {
+            now_ns: io.now_ns,
+            path_price: syn.path_price,
+            path_len: syn.path_len,
+            rate_bps: None,
+            rtt_ns: io.now_ns - syn.sent_ns,
+            remaining_bytes: handshake.size_bytes,
+        };
+        self.optimizer.on_feedback(k, &feedback);
+        let Some(done) = self.handshake.take_if(|handshake| handshake.open.is_empty()) else { return };
+        self.wish_all(io);
+        self.transport.on_start(io);
+        for (k, path) in &done.rerouted {
+            self.transport.on_reroute(io, *k, path);
         }
     }
 
@@ -158,8 +202,12 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> OverSource<O, F> {
 impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>> for OverSource<O, F> {
     fn on_start(&mut self, io: &mut Io<Over<O, F>>) {
         self.optimizer.on_start(io.now_ns);
-        self.wish_all(io);
-        self.transport.on_start(io);
+        if self.handshake.is_some() {
+            self.send_syns(io);
+        } else {
+            self.wish_all(io);
+            self.transport.on_start(io);
+        }
         self.tell_and_renew(io);
     }
 
@@ -192,12 +240,14 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
                 self.optimizer.on_wish(subflow, wish);
                 self.wish(io, subflow);
             }
+            PairMessage::Syn(syn) => self.on_answer(io, subflow, &syn),
             PairMessage::Wish(_) | PairMessage::Here(_) | PairMessage::Gone => {}
         }
     }
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
         match timer {
             CENTRE_TIMER if self.told.is_some() => self.tell_and_renew(io),
+            SYN_TIMER => self.send_syns(io),
             timer => self.transport.on_timer(io, timer),
         }
     }
@@ -213,22 +263,31 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Source<Over<O, F>>
         self.tell(io);
     }
     fn on_leave(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId) {
-        self.transport.on_leave(io, k);
+        if self.handshake.is_none() {
+            self.transport.on_leave(io, k);
+        }
     }
     fn on_left(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, message: PairMessage<F::Ctl, W>, bytes: u32) {
-        if let PairMessage::Transport(message) = message {
-            self.transport.on_left(io, k, message, bytes);
+        match message {
+            PairMessage::Transport(message) => self.transport.on_left(io, k, message, bytes),
+            PairMessage::Syn(syn) => self.on_answer(io, k, &syn),
+            PairMessage::Here(_) | PairMessage::Gone | PairMessage::Wish(_) => {}
         }
     }
     fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, path: &PathInfo, links: &[LinkId]) {
-        self.transport.on_reroute(io, k, path);
+        match &mut self.handshake {
+            Some(handshake) => handshake.rerouted.push((k, *path)),
+            None => self.transport.on_reroute(io, k, path),
+        }
         if let Some(told) = &mut self.told {
             (told.flow.paths[k], told.flow.links[k]) = (*path, links.to_vec());
         }
         self.tell(io);
     }
     fn on_finish(&mut self, io: &mut Io<Over<O, F>>) {
-        self.transport.on_finish(io);
+        if self.handshake.take().is_none() {
+            self.transport.on_finish(io);
+        }
         if let Some(told) = &mut self.told {
             told.done = true;
             io.ctl(To::Controller, SubflowId(0), PairMessage::Gone, Class::Control, centre::WORD_BYTES);
@@ -296,8 +355,13 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Hop<Over<O, F>> fo
     }
 
     fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, message: &mut PairMessage<F::Ctl, W>, visit: Visit, port: &Port) {
-        if let PairMessage::Transport(message) = message {
-            self.transport.on_ctl(io, message, visit, port);
+        match message {
+            PairMessage::Transport(message) => self.transport.on_ctl(io, message, visit, port),
+            PairMessage::Syn(syn) if visit.forward => {
+                syn.path_price += self.price.now();
+                syn.path_len = syn.path_len.saturating_add(1);
+            }
+            PairMessage::Syn(_) | PairMessage::Here(_) | PairMessage::Gone | PairMessage::Wish(_) => {}
         }
     }
 
@@ -332,8 +396,10 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Transport<Wish = W>> Sink<Over<O, F>> f
         }
     }
     fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: PairMessage<F::Ctl, W>, bytes: u32) {
-        if let PairMessage::Transport(message) = message {
-            self.0.on_ctl(io, subflow, message, bytes);
+        match message {
+            PairMessage::Transport(message) => self.0.on_ctl(io, subflow, message, bytes),
+            PairMessage::Syn(_) => io.ctl(To::Source, subflow, message, Class::Low, bytes),
+            PairMessage::Here(_) | PairMessage::Gone | PairMessage::Wish(_) => {}
         }
     }
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {

@@ -10,12 +10,14 @@
 
 mod as_weights;
 mod centre;
+mod handshake;
 mod join;
 mod optimizer;
 mod transport;
 
 pub use as_weights::{AsWeights, NumberNote};
 pub use centre::{Centre, PairMessage, RENEW_NS};
+pub use handshake::{HANDSHAKE, SYN_TIMER, Syn};
 pub use join::{OverHeader, OverHop, OverSink, OverSource};
 pub use optimizer::{Feedback, Optimizer, OptimizerSource, Price};
 pub use transport::{Arrived, Passing, Transport, TransportHop, TransportSink, TransportSource};

@@ -64,6 +64,10 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     fn is_central(&self) -> bool {
         false
     }
+    /// Whether a flow's data follow a handshake, whose answer brings the price of its path.
+    fn has_handshake(&self) -> bool {
+        false
+    }
     /// State machine of the controller for `network`; called only if [`Optimizer::is_central`].
     fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Self::Wish>>> {
         let _ = network;

@@ -1,19 +1,42 @@
-//! A transport that sends exactly at the target rates, through drop-tail FIFOs, with a bound on the bytes in flight. It is
+//! A transport that sends exactly at the target rates, through drop-tail FIFOs or fair queues, with a bound on the bytes in flight. It is
 //! the transport of DGD and RCP* (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
 
 use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
-use crate::queue::Fifo;
+use crate::queue::{Fifo, QuantumUnit, RoundRobin, Weighed};
 use subak_core::keys::AMOUNT;
-use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Rules, Scheme, Settles};
+use subak_core::scheme::{
+    Ack, Carries, Class, FlowInfo, Goal, Io, PacketId, Param, Params, PathInfo, Pop, Port, Queue, Rules, Scheme,
+    Settles, Slab,
+};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// Parameter `window`: maximum bytes in flight, in BDPs of the path.
 const WINDOW: Param = Param::number("window", 2.0, AMOUNT, "bytes in flight, at most, in BDPs of the path");
 
+/// Parameter `queue`: the authors of NUMFabric ran DGD and RCP* over fair queues.
+const QUEUE: Param =
+    Param::choice("queue", &["fifo", "fair"], "queue of a link: drop-tail FIFO, or deficit round robin over the flows");
+
 /// The transport paced: sends at the target rates.
 #[derive(Debug, Clone, Copy)]
 pub struct Paced {
     window: f64,
+    is_fair: bool,
+}
+
+/// Output queue of a link.
+#[derive(Debug)]
+pub enum PacedQueue {
+    /// Drop-tail FIFO.
+    Fifo(Fifo),
+    /// Deficit round robin over the subflows, with equal weights.
+    Fair(RoundRobin),
+}
+
+impl Weighed for () {
+    fn weight(&self) -> f64 {
+        1.0
+    }
 }
 
 /// Sender: paces each subflow at its target rate.
@@ -37,28 +60,32 @@ struct PacedSubflow {
 impl Transport for Paced {
     const PART: Part = Part {
         name: "paced",
-        about: "sources that send at the rate wished, through plain queues",
+        about: "sources that send at the rate wished, through plain or fair queues",
         paper: "NUMFabric, section 6, \"Note on the implementation of DGD and RCP*\"",
-        params: &[WINDOW],
+        params: &[WINDOW, QUEUE],
         goal: Goal::Any,
         settles: Settles::AT_ONCE,
     };
     type Wish = Rate;
     type Header = ();
     type Ctl = ();
-    type Queue<O: Optimizer<Wish = Rate>> = Fifo;
+    type Queue<O: Optimizer<Wish = Rate>> = PacedQueue;
     type Source = PacedSource;
     type Hop = ();
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        Ok(Paced { window: params.within("window", 0.01, 1e6)? })
+        Ok(Paced { window: params.within("window", 0.01, 1e6)?, is_fair: params.word("queue") == "fair" })
     }
     fn rules(&self) -> Rules {
         Rules { per_hop: 1.3, ..Rules::default() }
     }
-    fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> Fifo {
-        Fifo::new(port.buffer_bytes)
+    fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> PacedQueue {
+        if self.is_fair {
+            PacedQueue::Fair(RoundRobin::new(QuantumUnit::Bytes, 0, port.mtu_bytes, port.buffer_bytes))
+        } else {
+            PacedQueue::Fifo(Fifo::new(port.buffer_bytes))
+        }
     }
     fn source(&self, flow: &FlowInfo) -> PacedSource {
         let (mtu_bytes, mss_bytes) = (flow.mtu_bytes, flow.mss_bytes);
@@ -76,6 +103,53 @@ impl Transport for Paced {
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl<S: Scheme<Data: Weighed>> Queue<S> for PacedQueue {
+    #[inline]
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
+        match self {
+            PacedQueue::Fifo(queue) => queue.push(now_ns, packet, slab, dropped),
+            PacedQueue::Fair(queue) => queue.push(now_ns, packet, slab, dropped),
+        }
+    }
+    #[inline]
+    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop {
+        match self {
+            PacedQueue::Fifo(queue) => queue.pop(now_ns, slab, dropped),
+            PacedQueue::Fair(queue) => queue.pop(now_ns, slab, dropped),
+        }
+    }
+    fn pause(&mut self, class: Class, on: bool) {
+        match self {
+            PacedQueue::Fifo(queue) => Queue::<S>::pause(queue, class, on),
+            PacedQueue::Fair(queue) => Queue::<S>::pause(queue, class, on),
+        }
+    }
+    fn first(&self) -> Option<PacketId> {
+        match self {
+            PacedQueue::Fifo(queue) => Queue::<S>::first(queue),
+            PacedQueue::Fair(queue) => Queue::<S>::first(queue),
+        }
+    }
+    fn fixed_room_bytes(&self) -> Option<u64> {
+        match self {
+            PacedQueue::Fifo(queue) => Queue::<S>::fixed_room_bytes(queue),
+            PacedQueue::Fair(queue) => Queue::<S>::fixed_room_bytes(queue),
+        }
+    }
+    fn bytes(&self) -> u64 {
+        match self {
+            PacedQueue::Fifo(queue) => Queue::<S>::bytes(queue),
+            PacedQueue::Fair(queue) => Queue::<S>::bytes(queue),
+        }
+    }
+    fn packets(&self) -> usize {
+        match self {
+            PacedQueue::Fifo(queue) => Queue::<S>::packets(queue),
+            PacedQueue::Fair(queue) => Queue::<S>::packets(queue),
+        }
+    }
 }
 
 impl PacedSource {

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 BDP_BYTES = 20_000
 """BDP, bytes: 10 Gb/s times 16 us."""
+LINE_BPS = 10e9
+WIRE_BYTES, PAYLOAD_BYTES = 1500, 1446
+"""Bytes of a full packet on the wire, and of payload."""
 EDGES = (0, 5, 10, 100, 1000, math.inf)
 """Edges of the bins of flow sizes, in BDPs."""
 WORKLOADS = {"search": "web search", "enterprise": "enterprise"}
@@ -30,11 +33,21 @@ flow."""
 
 
 def _runs(raw: RawResults, workload: str) -> list[Bins]:
-    """Deviations of rates from the ideal, by run."""
-    columns = ["scheme", "seed", "flow", "size_bytes", "fct_ns", "measured"]
-    frame = raw.simulated(workload).table("flow", columns).to_pandas()
-    frame = frame[frame["measured"]].set_index(["seed", "flow"])
+    """Deviations of rates from the ideal, by run. Completion times are those from the first data on."""
+    results = raw.simulated(workload)
+    columns = ["scheme", "seed", "flow", "size_bytes", "fct_ns", "ideal_fct_ns", "measured"]
+    frame = results.table("flow", columns).to_pandas()
+    frame = frame[frame["measured"]]
+    after = [s["label"] for s in results.manifest["schemes"] if s["params"].get("handshake")]
+    frame["fct_ns"] = frame["fct_ns"].astype(float) - np.where(frame["scheme"].isin(after), _handshake_ns(frame), 0.0)
+    frame = frame.set_index(["seed", "flow"])
     return [_bins(frame.loc[[seed]]) for seed in frame.index.unique("seed")]
+
+
+def _handshake_ns(frame: Any) -> Any:
+    """Duration of a handshake on the flow's idle path, ns: twice what its last byte takes beyond its transmission."""
+    sent_ns = frame["size_bytes"] * (WIRE_BYTES / PAYLOAD_BYTES * 8e9 / LINE_BPS)
+    return 2 * (frame["ideal_fct_ns"] - sent_ns)
 
 
 def _bins(frame: Any) -> Bins:
