@@ -33,6 +33,7 @@ impl ValidSpec {
         ["name", "schema", "scheme"].iter().for_each(|key| drop(tree.remove(*key)));
         if let Some(run) = tree.get_mut("run").and_then(Value::as_object_mut) {
             run.remove("seeds");
+            run.remove("zip");
         }
         if let Some(policy) = &scheme.policy {
             tree.insert("policy".to_string(), policy.clone());

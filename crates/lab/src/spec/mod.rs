@@ -265,7 +265,12 @@ impl ValidSpec {
         Scenario::SECTIONS.iter().for_each(|&key| {
             root.get(key);
         });
-        let axes = sweep::axes(&spec.tree).and_then(|axes| Ok((sweep::count(&axes)?, axes)));
+        let zip = Section::of(&run, scenario::RUN).and_then(|mut run| run.only("zip", Ok::<Vec<String>, _>));
+        let zip = root.keep(zip.map_err(|e| e.below("run"))).unwrap_or_default();
+        let axes = sweep::axes(&spec.tree).and_then(|mut axes| {
+            sweep::zip(&mut axes, &zip).map_err(|e| e.below("run.zip"))?;
+            Ok((sweep::count(&axes)?, axes))
+        });
         let Some((count, axes)) = root.keep(axes) else { return Err(root.faults()) };
         let trials = count.saturating_mul(schemes.len() as u64).saturating_mul(seeds.len() as u64);
         if trials > sweep::MOST_TRIALS {

@@ -448,6 +448,12 @@ pub(super) const RUN: &[Key] = &[
         "1",
         "number of seeds, which are then 1, 2, ...; or a list of seeds",
     ),
+    Key::open(
+        "zip",
+        ValueType::List(&ValueType::Text),
+        "every combination",
+        "swept keys whose lists go side by side, such as [\"network.file\", \"workload.file\"]: the first values of all, then the second ones",
+    ),
 ];
 
 /// Reads duration, warm-up and drain, ns.
@@ -467,6 +473,7 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), InputError> {
     let most_ns = if duration_ns > SHORT_NS { MOST_NS } else { SHORT_NS };
     let drain_ns = section.given("drain").unwrap_or(duration_ns.saturating_mul(20).min(most_ns));
     section.get("seeds");
+    section.get("zip");
     section.end(Ok((duration_ns, warmup_ns, drain_ns)))
 }
 

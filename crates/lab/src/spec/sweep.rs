@@ -1,5 +1,5 @@
 //! Sweeps. A key with a list in place of a single value is an axis of the sweep. The scenarios of a spec are the
-//! Cartesian product of its axes in the order of declaration; the last axis varies fastest.
+//! Cartesian product of its axes in the order of declaration; the last axis varies fastest. Axes in `run.zip` vary together.
 
 use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
@@ -16,6 +16,8 @@ pub struct Axis {
     pub key: String,
     /// Values of the key.
     pub values: Vec<Value>,
+    /// Index of an earlier axis with which this one varies (`run.zip`); `None`: it varies by itself.
+    pub with: Option<usize>,
 }
 
 /// Largest number of trials of a spec.
@@ -131,7 +133,7 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
                 ));
             }
             refuse_equal(key, values)?;
-            found.push(Axis { key: key.to_string(), values: values.clone() });
+            found.push(Axis { key: key.to_string(), values: values.clone(), with: None });
         }
         Value::Array(items) => {
             for (i, item) in items.iter().enumerate().filter(|_| key == "fault" || key == "workload") {
@@ -179,9 +181,38 @@ fn readings(value: &Value) -> Vec<(usize, String)> {
     numbers.chain([(readings.len(), value.to_string())]).collect()
 }
 
+/// Lets the axes called `keys` vary together: the first values of all, then the second ones. An error for keys without
+/// a list, and for lists of different lengths.
+pub(crate) fn zip(axes: &mut [Axis], keys: &[String]) -> Result<(), InputError> {
+    let mut places = Vec::with_capacity(keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        let place = format!("[{i}]");
+        let Some(at) = axes.iter().position(|axis| axis.key == *key) else {
+            let listed: Vec<&str> = axes.iter().map(|axis| axis.key.as_str()).collect();
+            let hint = match listed.as_slice() {
+                [] => "give the key a list of values".to_string(),
+                listed => format!("keys with lists are: {}", listed.join(", ")),
+            };
+            return Err(InputError::new(place, format!("{key} has no list of values"), hint));
+        };
+        if places.contains(&at) {
+            return Err(InputError::new(place, format!("{key} is listed twice"), "name each key once"));
+        }
+        places.push(at);
+    }
+    let [first, ..] = *places else { return Ok(()) };
+    if let Some(&other) = places.iter().find(|&&k| axes[k].values.len() != axes[first].values.len()) {
+        let [one, two] = [first, other].map(|k| format!("{} has {} values", axes[k].key, axes[k].values.len()));
+        return Err(InputError::new("", format!("{one}, and {two}"), "give lists of equal lengths"));
+    }
+    let leader = places.iter().copied().min().unwrap_or(first);
+    places.iter().filter(|&&k| k != leader).for_each(|&k| axes[k].with = Some(leader));
+    Ok(())
+}
+
 /// The number of sweep points; an error above [`MOST_TRIALS`].
 pub(crate) fn count(axes: &[Axis]) -> Result<u64, InputError> {
-    axes.iter().try_fold(1u64, |n, axis| {
+    axes.iter().filter(|axis| axis.with.is_none()).try_fold(1u64, |n, axis| {
         let product = n.checked_mul(axis.values.len() as u64).filter(|&n| n <= MOST_TRIALS);
         product.ok_or_else(|| {
             InputError::new(
@@ -200,13 +231,16 @@ pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
         .iter()
         .rev()
         .map(|axis| {
-            let n = axis.values.len() as u64;
+            let n = if axis.with.is_some() { 1 } else { axis.values.len() as u64 };
             let at = rest % n;
             rest /= n;
             at as usize
         })
         .collect();
     choice.reverse();
+    for (k, axis) in axes.iter().enumerate() {
+        choice[k] = axis.with.map_or(choice[k], |leader| choice[leader]);
+    }
     choice
 }
 
@@ -307,9 +341,31 @@ mod tests {
     }
 
     #[test]
+    fn zipped_axes_vary_together() {
+        let spec = json!({"network": {"leaves": [2, 4]}, "workload": {"load": [0.1, 0.2, 0.3], "size": [1, 2]}});
+        let mut axes = axes(spec.as_object().unwrap()).unwrap();
+        let keys = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let said = |fault: Result<(), InputError>| fault.unwrap_err().to_string();
+        for (names, part) in [
+            (&["network.leaves", "network.spines"][..], "keys with lists are: network.leaves"),
+            (&["network.leaves", "network.leaves"], "listed twice"),
+            (&["workload.size", "workload.load"], "workload.size has 2 values, and workload.load has 3 values"),
+        ] {
+            let fault = said(zip(&mut axes, &keys(names)));
+            assert!(fault.contains(part), "{fault}");
+        }
+        zip(&mut axes, &keys(&["workload.size", "network.leaves"])).unwrap();
+        assert_eq!(count(&axes).unwrap(), 6);
+        assert_eq!(choose(&axes, 0), [0, 0, 0]);
+        assert_eq!(choose(&axes, 2), [0, 2, 0]);
+        assert_eq!(choose(&axes, 3), [1, 0, 1]);
+        assert_eq!(choose(&axes, 5), [1, 2, 1]);
+    }
+
+    #[test]
     fn empty_lists_and_endless_sweeps_are_refused() {
         assert!(axes(json!({"workload": {"load": []}}).as_object().unwrap()).is_err());
-        let axis = |key: &str| Axis { key: key.into(), values: vec![Value::Null; 2000] };
+        let axis = |key: &str| Axis { key: key.into(), values: vec![Value::Null; 2000], with: None };
         assert_eq!(count(&[axis("a"), axis("b")]).unwrap_err().place, "b");
     }
 }
