@@ -54,8 +54,9 @@ def _measure(name: str, runs: list[Run]) -> dict[str, Value]:
     for key, scheme in present.items():
         found[f"{name}_{key}_small_p50"] = over_runs(runs, partial(_small, scheme, 0.5, large))
         found[f"{name}_{key}_small_p99"] = over_runs(runs, partial(_small, scheme, 0.99, large), tail=0.99)
-        found[f"{name}_{key}_large"] = over_runs(runs, partial(_large, scheme, None, large))
-        found[f"{name}_{key}_large_p95"] = over_runs(runs, partial(_large, scheme, 0.95, large), tail=0.95)
+        if "ideal" in runs[0]:
+            found[f"{name}_{key}_large"] = over_runs(runs, partial(_large, scheme, None, large))
+            found[f"{name}_{key}_large_p95"] = over_runs(runs, partial(_large, scheme, 0.95, large), tail=0.95)
     if {"rcp", "short"} <= set(present):
         found[f"{name}_rcp_over_short"] = over_runs(runs, partial(_ahead, large))
     return found
