@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,90 @@ def test_a_killed_container_leaves_its_share(tmp_path: Path) -> None:
             process.wait()
         _at(pid, "ip", "link", "del", "c0")
         wait_until(lambda: flows() == [], flows)
+
+
+@contextmanager
+def second_agent(tmp_path: Path, *options: str) -> Iterator[None]:
+    """Another agent of this machine, whose allocator does not answer."""
+    key = tmp_path / "key"
+    key.touch(mode=0o600)
+    key.write_text("ab" * 32)
+    command = [agent(), "flowtune", "--attached", "--allocator", "127.0.0.1:9", "--key", str(key), *options]
+    pipe = subprocess.PIPE
+    running = subprocess.Popen([*command, "--name", f"fs{os.getpid():x}"], stdin=pipe, stdout=pipe, text=True)
+    try:
+        assert running.stdout
+        assert running.stdout.readline()
+        yield
+    finally:
+        running.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("starts", ["before", "after"])
+def test_namespaces_of_another_agent_are_not_taken_for_containers(tmp_path: Path, starts: str) -> None:
+    """An agent with --containers starts before or after a testbed's agent, whose connections keep their rates."""
+    beside = second_agent(tmp_path, "--containers", "--host", "127.0.0.1")
+    with ExitStack() as early, ExitStack() as late:
+        if starts == "before":
+            early.enter_context(beside)
+        daemons, run, to = early.enter_context(star(tmp_path, 3, LINK_BPS))
+        flows = partial(ask, daemons.control, {"ask": "flows"})
+
+        def shared_by(*hosts: str) -> bool:
+            share_bps = 0.96 * LINK_BPS / len(hosts)
+            told = sorted((flow["from"], abs(flow["rate_bps"] / share_bps - 1) < 0.1) for flow in flows())
+            return told == [(host, True) for host in hosts]
+
+        run("h0", TICK, to, "60", "1")
+        wait_until(partial(shared_by, "h0"), flows)
+        if starts == "after":
+            late.enter_context(beside)
+        for hosts in (("h0", "h1"), ("h0", "h1", "h1")):
+            # A connection that begins beside the other agent.
+            run("h1", TICK, to, "60", "1")
+            wait_until(partial(shared_by, *hosts), flows)
+        late.close()
+        time.sleep(0.5)
+        assert shared_by("h0", "h1", "h1"), flows()
+
+
+def test_a_connection_that_another_agent_takes_is_logged(tmp_path: Path) -> None:
+    """Its traffic counts as unscheduled from then on."""
+    with star(tmp_path, 3, LINK_BPS) as (daemons, run, to):
+        flows = partial(ask, daemons.control, {"ask": "flows"})
+        run("h0", TICK, to, "60", "1")
+        wait_until(lambda: len(flows()) == 1, flows)
+        links = partial(ask, daemons.control, {"ask": "links"})
+        h0 = next(word.partition("@")[2] for word in daemons._agent if word.startswith("--host=10.0.16.1@"))
+        with second_agent(tmp_path, "--host", f"127.0.0.1@{h0}", "--sockets-here"):
+            wait_until(lambda: flows() == [], flows)
+            uplink = next(number for number, link in enumerate(links()) if link["from"] == "h0")
+            wait_until(lambda: links()[uplink]["unscheduled_bps"] > 0.5 * LINK_BPS, links)
+        running = daemons.processes.pop()
+        _, said = running.communicate(timeout=20)
+        assert f"a connection of 10.0.16.1 to {to}: no longer paced, given another congestion control" in said
+
+
+RENOUNCE = """
+import socket, sys
+line = socket.create_connection((sys.argv[1], 5201))
+line.send(bytes(1 << 17))
+try:
+    line.setsockopt(socket.SOL_TCP, socket.TCP_CONGESTION, b"reno")
+    print("accepted", flush=True)
+except PermissionError:
+    print("refused", flush=True)
+while True:
+    line.send(bytes(1 << 14))
+"""
+
+
+def test_a_program_does_not_leave_pacing(tmp_path: Path) -> None:
+    with star(tmp_path, 3, LINK_BPS) as (daemons, run, to):
+        program = run("h0", RENOUNCE, to)
+        assert program.stdout.readline() == "refused\n"
+        flows = partial(ask, daemons.control, {"ask": "flows"})
+        wait_until(lambda: [flow["from"] for flow in flows()] == ["h0"], flows)
 
 
 def test_containers_belong_to_one_host(tmp_path: Path) -> None:

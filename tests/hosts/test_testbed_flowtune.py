@@ -253,8 +253,14 @@ def test_an_agent_says_what_is_wrong(tmp_path: Path) -> None:
         path.chmod(mode)
     refusals = {
         "10ms at least": [*here, "--lease", "1ms"],
-        "an address that this host has": ["--host", "10.1.2.3", "--key", str(key), "--name", f"{name}x"],
-        "No such file": ["--host", "127.0.0.1", "--key", str(tmp_path / "none")],
+        "; give an address that this host has": ["--host", "10.1.2.3", "--key", str(key), "--name", f"{name}x"],
+        "; give 10.0.0.1 or 10.0.0.1@": ["--host", "nonsense", "--key", str(key)],
+        "; give /run/netns/NAME": ["--host", "127.0.0.1@/nowhere", "--key", str(key), "--name", f"{name}x"],
+        "; give numbers, such as 10.0.0.9:4712": [*here, "--allocator", "nonsense"],
+        "; `subak-allocator key --output FILE`": ["--host", "127.0.0.1", "--key", str(tmp_path / "none")],
+        "--weight: /nowhere: No such file or directory (os error 2); name a folder": [*here, "--weight", "/nowhere=3"],
+        'has no "="; see --help': [*here, "--weight", "/nowhere"],
+        "; give a number, such as 3": [*here, "--weight", "/nowhere=x"],
         "64 hexadecimal digits": ["--host", "127.0.0.1", "--key", str(short)],
         "anybody can guess": ["--host", "127.0.0.1", "--key", str(zeros)],
         "mode 644": ["--host", "127.0.0.1", "--key", str(shared)],
@@ -278,7 +284,10 @@ def test_what_the_kernel_does_not_have_is_refused(tmp_path: Path) -> None:
     agent = Path(sys.executable).with_name("subak-agent")
     for words, command in {
         "nosuch: No such file or directory": ["soze", "--rate", "1Gbps", "--fallback", "nosuch"],
-        "is no control group": ["weigh", "--map", "1", str(tmp_path), "3"],
+        "is no control group; name a folder": ["weigh", "--map", "1", str(tmp_path), "3"],
+        "/nowhere: No such file or directory (os error 2); name a folder": ["weigh", "--map", "1", "/nowhere", "3"],
+        "--map: no map has the number 4294967295; give": ["weigh", "--map", "4294967295", "10.0.0.0/8", "3"],
+        "has the number 4294967295; give": ["counters", "--map", "4294967295", "--queues", "1"],
         "from 0.001 to 1000000": ["weigh", "--map", "1", "10.0.0.0/8", "1e9"],
     }.items():
         ended = subprocess.run([agent, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)

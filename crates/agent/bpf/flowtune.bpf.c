@@ -15,8 +15,9 @@
 #define ERANGE 34
 #define NO_PACE 0xffffffffU
 #define TCP_CA_LOSS 4
+#define TCP_CLOSE 7
 
-enum kind { BEGINS, ENDS, LOSES };
+enum kind { BEGINS, ENDS, LOSES, LEAVES };
 
 /* Weights set for a connection, as binary logarithms with 32 fractional bits: by its program, for its control group,
  * and for its destination. */
@@ -134,13 +135,21 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* Numbers of hosts, by the cookie of their network namespace. */
+/* Numbers of hosts, by the cookie of their network namespace. Other agents find the map by its name. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, u64);
 	__type(value, u32);
-} hosts SEC(".maps");
+} subak_hosts SEC(".maps");
+
+/* Cookies of the network namespaces that belong to hosts of other agents: not taken for containers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, u32);
+} others SEC(".maps");
 
 /* Granted rates by connection. If there are too many, those used least recently are removed: these connections are
  * then no longer paced. */
@@ -388,10 +397,16 @@ void BPF_PROG(flowtune_release, struct sock *sk)
 {
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 
-	if (flow && flow->active) {
-		flow->active = 0;
+	if (!flow)
+		return;
+	/* An open socket that releases it was given another congestion control. */
+	if (flow->pace && sk->__sk_common.skc_state != TCP_CLOSE)
+		tell(flow, LEAVES);
+	else if (flow->active)
 		tell(flow, ENDS);
-	}
+	flow->active = 0;
+	/* What it sends from now on is unscheduled. */
+	flow->pace = 0;
 }
 
 SEC(".struct_ops.link")
@@ -435,6 +450,14 @@ static __always_inline __be32 known_as(__be32 a, __be32 b, __be32 c, __be32 d)
 /* A word of the remote IPv6 address. It is read at a constant offset of the context, as the verifier requires. */
 #define REMOTE_WORD(ops, k) (*(const volatile __u32 *)&(ops)->remote_ip6[k])
 
+/* Whether the connections of a namespace are those of one of this agent's hosts. */
+static __always_inline bool is_own(u64 cookie)
+{
+	if (bpf_map_lookup_elem(&subak_hosts, &cookie))
+		return true;
+	return containers && !bpf_map_lookup_elem(&others, &cookie);
+}
+
 /* Handles an established connection of one of the hosts. */
 SEC("sockops")
 int flowtune_sockets(struct bpf_sock_ops *ops)
@@ -450,9 +473,9 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
 	cookie = bpf_get_netns_cookie(ops);
-	host = bpf_map_lookup_elem(&hosts, &cookie);
+	host = bpf_map_lookup_elem(&subak_hosts, &cookie);
 	sk = ops->sk;
-	if ((!host && !containers) || !sk)
+	if (!is_own(cookie) || !sk)
 		return 1;
 	four = is_ipv4(ops);
 	to.address = four ? remote_ipv4(ops)
@@ -602,8 +625,8 @@ int flowtune_created(struct bpf_sock *sk)
 	return 1;
 }
 
-/* A weight set by the program that owns the socket, with 16 fractional bits. An active flowlet is reported again,
- * with the new weight. */
+/* Handles two options of the program that owns the socket. A weight has 16 fractional bits; an active flowlet is
+ * reported again, with the new weight. Another congestion control is refused for a connection of this one. */
 SEC("cgroup/setsockopt")
 int flowtune_weight(struct bpf_sockopt *asked)
 {
@@ -611,12 +634,16 @@ int flowtune_weight(struct bpf_sockopt *asked)
 	struct flow *flow;
 	u64 cookie;
 
-	if (asked->level != SOL_TCP || asked->optname != SUBAK_WEIGHT)
+	if (asked->level != SOL_TCP || (asked->optname != SUBAK_WEIGHT && asked->optname != TCP_CONGESTION))
 		return 1;
 	cookie = bpf_get_netns_cookie(asked);
 	/* A namespace of no host of this agent has rules of its own. */
-	if (!containers && !bpf_map_lookup_elem(&hosts, &cookie))
+	if (!is_own(cookie))
 		return 1;
+	if (asked->optname == TCP_CONGESTION) {
+		flow = asked->sk ? bpf_sk_storage_get(&flows, asked->sk, NULL, 0) : NULL;
+		return !flow || !flow->connection;
+	}
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;
 	/* 0 forbids weights set by programs. */

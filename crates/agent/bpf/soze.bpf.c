@@ -74,7 +74,7 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, u64);
 	__type(value, struct host);
-} hosts SEC(".maps");
+} subak_hosts SEC(".maps");
 
 /* Settings of the namespace in which a socket was created. Congestion controls cannot look them up, so that the socket's first
  * callback stores them. */
@@ -235,7 +235,7 @@ struct tcp_congestion_ops soze = {
 static __always_inline void begin(struct bpf_sock_ops *ops)
 {
 	u64 cookie = bpf_get_netns_cookie(ops);
-	struct host *host = bpf_map_lookup_elem(&hosts, &cookie);
+	struct host *host = bpf_map_lookup_elem(&subak_hosts, &cookie);
 	struct bpf_sock *sk = ops->sk;
 	struct destination to = { .bits = 32 };
 	struct law *law;
@@ -365,7 +365,7 @@ int soze_weight(struct bpf_sockopt *asked)
 		return 1;
 	cookie = bpf_get_netns_cookie(asked);
 	/* A namespace of no host of this agent has rules of its own. */
-	if (!bpf_map_lookup_elem(&hosts, &cookie))
+	if (!bpf_map_lookup_elem(&subak_hosts, &cookie))
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;

@@ -75,8 +75,11 @@ mod running {
     const IDLE_NS: u64 = 100_000_000;
     /// At the smallest paced rate, a full packet takes the lease divided by this number.
     const PARTS_OF_LEASE: u64 = 4;
+    /// Interval between searches for namespaces of other agents, ns.
+    const OTHERS_NS: u64 = 1_000_000_000;
 
     struct Host {
+        address: Ipv4Addr,
         authenticated: AuthenticatedEndpoint,
         socket: UdpSocket,
         /// Index of the allocator in use.
@@ -110,6 +113,12 @@ mod running {
         room: Vec<u8>,
         notes: Vec<String>,
         counts: Counts,
+        /// Time of the next search for namespaces of other agents, ns; `None` without containers.
+        others_due_ns: Option<u64>,
+        /// Connections that left pacing since the last log message.
+        left: Vec<(u32, Ipv4Addr)>,
+        /// Earliest time of the next log message about them, ns.
+        left_due_ns: u64,
     }
 
     /// Counters of an agent, and the delays of its latest flowlets.
@@ -156,7 +165,7 @@ mod running {
             let mut loaded = Loaded::new(&wanted)?;
             let weights = loaded.weights()?;
             for (whose, weight) in &order.weights {
-                weights.set(&whose.parse()?, *weight)?;
+                whose.parse().and_then(|whose| weights.set(&whose, *weight)).map_err(|e| format!("--weight: {e}"))?;
             }
             let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
             let own = Namespace::open("/proc/self/ns/net")?;
@@ -171,9 +180,10 @@ mod running {
                 let here = if order.sockets_here { Ipv4Addr::UNSPECIFIED } else { *address };
                 let bind = || {
                     UdpSocket::bind((here, 0))
-                        .map_err(|e| format!("--host: {here}: {e}: give an address that this host has"))
+                        .map_err(|e| format!("--host: {here}: {e}; give an address that this host has"))
                 };
-                let (there, device) = Namespace::open(netns)?.within(|| {
+                let namespace = Namespace::open(netns).map_err(|e| format!("--host: {e}"))?;
+                let (there, device) = namespace.within(|| {
                     let socket = bind()?;
                     loaded.add_host(namespace_cookie(&socket)?, number as u32)?;
                     // Connections that begin from now on are registered by the kernel program.
@@ -191,6 +201,7 @@ mod running {
                 let authenticated =
                     AuthenticatedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
                 hosts.push(Host {
+                    address: *address,
                     authenticated,
                     socket,
                     allocator: 0,
@@ -207,14 +218,26 @@ mod running {
                 });
             }
             if order.containers {
+                loaded.find_others()?;
                 let known: Vec<&str> = order.hosts.iter().map(|(_, netns)| netns.as_str()).collect();
-                let others = namespace::others(&known);
-                let taken = others.iter().try_for_each(|other| other.within(|| loaded.take_over(0)));
+                let taken = namespace::others(&known).iter().try_for_each(|other| {
+                    let is_of_others = loaded.is_of_others(other.cookie()?);
+                    if is_of_others { Ok(()) } else { other.within(|| loaded.take_over(0)) }
+                });
                 own.within(|| taken)?;
             }
-            let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
-            let (room, counts) = Default::default();
-            Ok(RunningFlowtune { loaded, hosts, allocators, patience_ns, room, notes, counts })
+            Ok(RunningFlowtune {
+                loaded,
+                hosts,
+                allocators: order.allocators.clone(),
+                patience_ns: lease_ns / 2,
+                room: Vec::new(),
+                notes,
+                counts: Counts::default(),
+                others_due_ns: order.containers.then(clock_ns),
+                left: Vec::new(),
+                left_due_ns: 0,
+            })
         }
 
         /// Access to the weights in the kernel.
@@ -241,9 +264,14 @@ mod running {
         /// Waits for events and handles what is due.
         pub fn turn(&mut self) -> Result<(), String> {
             self.wait()?;
+            if self.others_due_ns.is_some_and(|due_ns| clock_ns() >= due_ns) {
+                self.others_due_ns = Some(clock_ns() + OTHERS_NS);
+                self.loaded.find_others()?;
+            }
             for event in self.loaded.take_events()? {
                 self.hear(event);
             }
+            self.note_left(clock_ns());
             for host in 0..self.hosts.len() {
                 self.take(host)?;
                 self.look(host, clock_ns())?;
@@ -280,7 +308,10 @@ mod running {
             let connection = event.connection;
             match event.kind {
                 EventKind::Begins => {}
-                EventKind::Ends => {
+                EventKind::Ends | EventKind::Leaves => {
+                    if event.kind == EventKind::Leaves {
+                        self.left.push((event.host, event.to));
+                    }
                     if host.active.contains(&connection) {
                         host.ending.insert(connection, clock_ns() + LINGER_NS);
                     }
@@ -300,6 +331,22 @@ mod running {
             } else {
                 host.authenticated.endpoint.set_weight(connection, weight);
             }
+        }
+
+        /// Logs at most once in two seconds that paced connections have lost their rates.
+        fn note_left(&mut self, now_ns: u64) {
+            let Some(&(host, to)) = self.left.first().filter(|_| now_ns >= self.left_due_ns) else { return };
+            let of = self.hosts[host as usize].address;
+            let others = match self.left.len() - 1 {
+                0 => String::new(),
+                count => format!(", and {count} more"),
+            };
+            self.notes.push(format!(
+                "a connection of {of} to {to}{others}: no longer paced, given another congestion control; \
+                 is another agent responsible for its network namespace?"
+            ));
+            self.left.clear();
+            self.left_due_ns = now_ns + WORTH_SAYING_NS;
         }
 
         fn take(&mut self, host: usize) -> Result<(), String> {

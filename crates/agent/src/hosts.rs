@@ -162,7 +162,6 @@ mod running {
     use crate::kernel::soze::{self, Wanted};
     use crate::kernel::weights::Weights;
     use crate::namespace::Namespace;
-    use crate::sys::namespace_cookie;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     use serde::Serialize;
     use subak_schemes::hosts::perc::{PercHosts, is_run};
@@ -264,13 +263,10 @@ mod running {
         let loaded = soze::Loaded::new(&wanted)?;
         let weights = loaded.weights()?;
         for (whose, weight) in &order.weights {
-            weights.set(&whose.parse()?, *weight)?;
+            whose.parse().and_then(|whose| weights.set(&whose, *weight)).map_err(|e| format!("--weight: {e}"))?;
         }
         for host in &order.hosts {
-            let cookie = Namespace::open(&host.netns)?.within(|| {
-                let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-                namespace_cookie(socket.map_err(|e| format!("a socket cannot be opened: {e}"))?)
-            })?;
+            let cookie = Namespace::open(&host.netns)?.cookie()?;
             loaded.add_host(cookie, host.rate_bps, &wanted)?;
         }
         Ok(loaded)

@@ -125,7 +125,7 @@ struct Endpoint {
     #[arg(long = "host", value_name = "ADDRESS[@NETNS]", required = true)]
     hosts: Vec<String>,
     /// Address of an allocator, such as 10.0.0.9:4712; repeat for the standby.
-    #[arg(long = "allocator", value_name = "ADDRESS:PORT", required = true)]
+    #[arg(long = "allocator", value_name = "ADDRESS:PORT", required = true, value_parser = address_and_port)]
     allocators: Vec<std::net::SocketAddr>,
     /// File with the key shared with the allocator: 64 hexadecimal digits.
     #[arg(long)]
@@ -175,6 +175,10 @@ struct Endpoint {
     /// that appear later. They belong to the only host.
     #[arg(long)]
     containers: bool,
+}
+
+fn address_and_port(text: &str) -> Result<std::net::SocketAddr, String> {
+    text.parse().map_err(|_| "not an address and a port; give numbers, such as 10.0.0.9:4712".to_string())
 }
 
 /// Largest size of a schedule, bytes.
@@ -283,14 +287,15 @@ mod programs {
     fn pair(text: &str, option: &str) -> Result<(String, String), String> {
         match text.rsplit_once('=') {
             Some((name, value)) => Ok((name.to_string(), value.to_string())),
-            None => Err(format!("{option}: \"{text}\" has no \"=\"")),
+            None => Err(format!("{option}: \"{text}\" has no \"=\"; see --help for its form")),
         }
     }
 
     fn weights_of(texts: &[String]) -> Result<Vec<(String, f64)>, String> {
         let read = texts.iter().map(|text| {
             let (whose, weight) = pair(text, "--weight")?;
-            Ok((whose, weight.parse::<f64>().map_err(|e| format!("--weight: {weight}: {e}"))?))
+            let number = weight.parse::<f64>();
+            Ok((whose, number.map_err(|e| format!("--weight: \"{weight}\": {e}; give a number, such as 3"))?))
         });
         read.collect()
     }
@@ -298,20 +303,26 @@ mod programs {
     pub fn flowtune(endpoint: &Endpoint) -> Result<(), String> {
         let lease_ns = quantity::ns(&endpoint.lease).map_err(|e| format!("--lease: {e}"))?;
         if lease_ns < LEAST_LEASE_NS {
-            return Err("--lease: give what the allocator has, 10ms at least".to_string());
+            return Err(format!("--lease: {} is too short; give that of the allocator, 10ms at least", endpoint.lease));
         }
         let shortest = quantity::bytes(&endpoint.shortest).map_err(|e| format!("--shortest: {e}"))?;
         let mut text = String::new();
         let open = std::fs::File::open(&endpoint.key);
         if let Ok(found) = open.as_ref().map_or_else(|_| std::fs::metadata(&endpoint.key), std::fs::File::metadata) {
             let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
-            Secret::check_mode(mode).map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
+            Secret::check_mode(mode).map_err(|e| format!("--key: {}: {e}", endpoint.key.display()))?;
         }
         let read = open.and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
-        read.map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
+        let unusable = |why: &dyn std::fmt::Display| {
+            let hint = "`subak-allocator key --output FILE` makes a key";
+            format!("--key: {}: {why}; {hint}", endpoint.key.display())
+        };
+        read.map_err(|e| unusable(&e))?;
         let hosts = endpoint.hosts.iter().map(|text| {
             let (address, netns) = text.split_once('@').unwrap_or((text, "/proc/self/ns/net"));
-            let address = address.parse().map_err(|e| format!("--host: {address}: {e}"))?;
+            let address = address.parse().map_err(|e| {
+                format!("--host: \"{address}\": {e}; give 10.0.0.1 or 10.0.0.1@/run/netns/NAME, for example")
+            })?;
             Ok((address, netns.to_string()))
         });
         let partners = endpoint.partners.iter().map(|text| match text.parse() {
@@ -327,7 +338,7 @@ mod programs {
             name: endpoint.name.clone(),
             hosts: hosts.collect::<Result<_, String>>()?,
             allocators: endpoint.allocators.clone(),
-            secret: Secret::from_hex(&text).map_err(|e| format!("{}: {e}", endpoint.key.display()))?,
+            secret: Secret::from_hex(&text).map_err(|e| unusable(&e))?,
             sockets_here: endpoint.sockets_here,
             settings: ControlSettings::for_hosts(lease_ns),
             shortest_bytes: u32::try_from(shortest).map_err(|_| "--shortest: give less than 4GB".to_string())?.max(1),

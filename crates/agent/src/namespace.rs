@@ -16,7 +16,9 @@ impl Namespace {
     /// Opens the namespace of the file `path`, such as `/proc/PID/ns/net`.
     pub fn open(path: &str) -> Result<Self, String> {
         let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        let file = file.map_err(|e| format!("the namespace {path} cannot be opened: {e}"))?;
+        let file = file.map_err(|e| {
+            format!("the namespace {path} cannot be opened: {e}; give /run/netns/NAME or /proc/PID/ns/net")
+        })?;
         Ok(Namespace { file, path: path.to_string() })
     }
 
@@ -28,6 +30,18 @@ impl Namespace {
             _ => format!("the namespace {} cannot be entered: {e}", self.path),
         })?;
         run()
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl Namespace {
+    /// The kernel's number of the namespace, which is never reused.
+    pub fn cookie(&self) -> Result<u64, String> {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+        self.within(|| {
+            let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+            crate::sys::namespace_cookie(socket.map_err(|e| format!("a socket cannot be opened: {e}"))?)
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuild
 use rustix::fs::{Mode, OFlags, open};
 use skeleton::{FlowtuneSkel, types};
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -60,6 +60,8 @@ pub(crate) enum EventKind {
     Ends,
     /// The connection lost this fraction of its packets recently, though it sent at its granted rate.
     Loses(f64),
+    /// The paced connection was given another congestion control.
+    Leaves,
 }
 
 /// Start, weight change, loss or end of a connection's flowlet.
@@ -87,6 +89,8 @@ pub(crate) struct Loaded {
     skeleton: FlowtuneSkel<'static>,
     events: RingBuffer<'static>,
     told: Rc<RefCell<VecDeque<Event>>>,
+    /// Cookies of the namespaces that belong to hosts of other agents.
+    others: BTreeSet<u64>,
     _links: Vec<Link>,
 }
 
@@ -126,7 +130,7 @@ impl Loaded {
         };
         builder.add(&skeleton.maps.events, take).map_err(refused)?;
         let events = builder.build().map_err(refused)?;
-        Ok(Loaded { skeleton, events, told, _links: links })
+        Ok(Loaded { skeleton, events, told, others: BTreeSet::new(), _links: links })
     }
 
     /// Registers connections that existed before, in the thread's current namespace, as those of this host.
@@ -139,9 +143,32 @@ impl Loaded {
         Ok(())
     }
 
+    /// Looks up the namespaces of other agents' hosts: their connections are not taken for containers'.
+    pub fn find_others(&mut self) -> Result<(), String> {
+        let maps = &self.skeleton.maps;
+        let found = super::namespaces_except(super::weights::id(maps.subak_hosts.as_fd())?);
+        for cookie in found.difference(&self.others) {
+            maps.others.update(&cookie.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
+        }
+        for cookie in self.others.difference(&found) {
+            maps.others.delete(&cookie.to_ne_bytes()).map_err(refused)?;
+        }
+        self.others = found;
+        Ok(())
+    }
+
+    /// Whether the namespace with this cookie belongs to a host of another agent.
+    pub fn is_of_others(&self, cookie: u64) -> bool {
+        self.others.contains(&cookie)
+    }
+
     /// Assigns the connections of the namespace with this cookie to the host.
     pub fn add_host(&self, cookie: u64, host: u32) -> Result<(), String> {
-        self.skeleton.maps.hosts.update(&cookie.to_ne_bytes(), &host.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+        self.skeleton
+            .maps
+            .subak_hosts
+            .update(&cookie.to_ne_bytes(), &host.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused)
     }
 
     /// Sets the end of the host's lease, ns by the monotonic clock.
@@ -221,6 +248,7 @@ fn event(event: types::event) -> Event {
         kind: match event.kind {
             0 => EventKind::Begins,
             1 => EventKind::Ends,
+            3 => EventKind::Leaves,
             _ => EventKind::Loses(f64::from(event.lost) / f64::from(event.sent.max(1))),
         },
         host: event.host,

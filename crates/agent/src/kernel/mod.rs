@@ -11,6 +11,9 @@ pub(crate) mod soze;
 pub mod vectors;
 pub mod weights;
 
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore, MapHandle};
+use std::collections::BTreeSet;
 use std::mem::size_of;
 
 /// Error text for a refusal by the kernel.
@@ -24,6 +27,31 @@ fn refused(what: libbpf_rs::Error) -> String {
             format!("{said}: another agent has this name in the kernel: end it, or give another --name")
         }
         _ => said,
+    }
+}
+
+/// Name of the maps whose keys are the cookies of an agent's network namespaces.
+const HOSTS: &str = "subak_hosts";
+
+/// Cookies of the network namespaces that belong to agents' hosts, except those of the map with this id.
+fn namespaces_except(own: u32) -> BTreeSet<u64> {
+    let others = MapInfoIter::default().filter(|map| map.name == *HOSTS && map.id != own);
+    // An agent may end at any time, and its map with it.
+    let maps: Vec<MapHandle> = others.filter_map(|map| MapHandle::from_map_id(map.id).ok()).collect();
+    let keys = maps.iter().flat_map(|map| map.keys());
+    keys.filter_map(|key| Some(u64::from_ne_bytes(*key.first_chunk()?))).collect()
+}
+
+/// Opens the agent's map with this id and name.
+fn map_of(id: u32, name: &str) -> Result<MapHandle, String> {
+    let hint = "give a number that `subak-agent` printed when it was ready";
+    let map = MapHandle::from_map_id(id).map_err(|e| match e.kind() {
+        libbpf_rs::ErrorKind::NotFound => format!("--map: no map has the number {id}; {hint}"),
+        _ => format!("--map: {id}: {}", refused(e)),
+    })?;
+    match map.name().to_string_lossy() {
+        found if found == name => Ok(map),
+        found => Err(format!("--map: {id} is the map \"{found}\", and \"{name}\" is needed; {hint}")),
     }
 }
 

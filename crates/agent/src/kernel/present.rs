@@ -56,6 +56,7 @@ const MAPS: &[&str] = &[
     "carried",
     "partners",
     "ipv6_hosts",
+    "subak_hosts",
 ];
 
 /// Counts the objects.

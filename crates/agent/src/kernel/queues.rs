@@ -3,7 +3,7 @@
 use super::{Shared, bytes_of, refused, value_of};
 use crate::namespace::Namespace;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramMut, libbpf_sys};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramMut, libbpf_sys};
 use rustix::fd::{FromRawFd, OwnedFd};
 use skeleton::types;
 use std::mem::MaybeUninit;
@@ -106,11 +106,11 @@ pub struct QueueCounters {
 
 /// Reads the counters of the first `queues` queues from the map with this id, in the order of the configuration.
 pub fn counters(map: u32, queues: u32) -> Result<Vec<QueueCounters>, String> {
-    let map = MapHandle::from_map_id(map).map_err(refused)?;
+    let map = super::map_of(map, "ports")?;
     let one = |number: u32| {
         let held = map.lookup(&number.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
         let port: Option<types::port> = held.as_deref().and_then(value_of);
-        let port = port.ok_or_else(|| format!("no queue has the number {number}"))?;
+        let port = port.ok_or_else(|| format!("--queues: no queue has the number {number}; give a smaller number"))?;
         Ok(QueueCounters { packets: port.packets, raised: port.raised, marked: port.marked })
     };
     (0..queues).map(one).collect()

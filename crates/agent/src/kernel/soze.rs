@@ -74,7 +74,7 @@ impl Loaded {
         let packet_bits = 8 * u64::from(wanted.packet_bytes);
         let settings = wanted.hosts.sender(rate_bps, packet_bits).ok_or("the law is not in integers")?;
         let host = types::host { law: law(&settings, wanted.hosts) };
-        let map = &self.skeleton.maps.hosts;
+        let map = &self.skeleton.maps.subak_hosts;
         map.update(&cookie.to_ne_bytes(), bytes_of(&host), MapFlags::ANY).map_err(refused)
     }
 

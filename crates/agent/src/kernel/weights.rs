@@ -1,7 +1,7 @@
 //! Weights of connections, written into maps of the kernel programs.
 
 use super::refused;
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -38,7 +38,7 @@ impl std::str::FromStr for Whose {
         let bits = bits.parse().ok().filter(|bits| *bits <= 32);
         let read = address.parse().ok().zip(bits).map(|(address, bits)| Whose::To(address, bits));
         read.ok_or_else(|| {
-            format!("\"{text}\" is neither an address, such as 10.0.0.0/8, nor a control group's folder")
+            format!("\"{text}\" is neither an address nor a folder; give 10.0.0.0/8 or /sys/fs/cgroup/web, for example")
         })
     }
 }
@@ -50,21 +50,22 @@ impl Weights {
     /// Sets the weight of these connections.
     pub fn set(&self, whose: &Whose, weight: f64) -> Result<(), String> {
         let log2_weight = log2(weight)?.to_ne_bytes();
-        let (map, key) = match whose {
-            Whose::To(address, bits) => (self.destinations, [bits.to_ne_bytes(), address.octets()].concat()),
+        let (map, name, key) = match whose {
+            Whose::To(address, bits) => {
+                (self.destinations, "destinations", [bits.to_ne_bytes(), address.octets()].concat())
+            }
             Whose::Group(folder) => {
-                let found = std::fs::metadata(folder).map_err(|e| format!("the control group {folder}: {e}"))?;
-                let system =
-                    rustix::fs::statfs(folder.as_str()).map_err(|e| format!("the control group {folder}: {e}"))?;
+                let hint = "name a folder below the mount of cgroup2, such as /sys/fs/cgroup/web";
+                let found = std::fs::metadata(folder).map_err(|e| format!("{folder}: {e}; {hint}"))?;
+                let system = rustix::fs::statfs(folder.as_str()).map_err(|e| format!("{folder}: {e}; {hint}"))?;
                 if system.f_type != CGROUP2 {
-                    let hint = "name a folder below the mount of cgroup2, such as /sys/fs/cgroup/web";
                     return Err(format!("{folder} is no control group; {hint}"));
                 }
                 // The id of a control group is its folder's inode number.
-                (self.groups, found.ino().to_ne_bytes().to_vec())
+                (self.groups, "groups", found.ino().to_ne_bytes().to_vec())
             }
         };
-        let map = MapHandle::from_map_id(map).map_err(refused)?;
+        let map = super::map_of(map, name)?;
         map.update(&key, &log2_weight, MapFlags::ANY).map_err(refused)
     }
 }
