@@ -53,8 +53,8 @@ class Results:
         """Warnings about limits of the results, each with ``kind``, ``scheme``, ``axes``, ``trials`` and ``text``.
 
         Kinds are ``nothing-finished``, ``unfinished``, ``held``, ``never-started``, ``load-not-reached``,
-        ``still-ramping``, ``overloaded``, ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and
-        ``fault-in-warmup``.
+        ``still-ramping``, ``overloaded``, ``deadlock``, ``daemon-ended``, ``few-flows``, ``wide-interval``, ``graze``,
+        ``slow-link`` and ``fault-in-warmup``.
         """
         return list(self.manifest.get("warnings", []))
 

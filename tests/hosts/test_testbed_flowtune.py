@@ -10,9 +10,10 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -433,3 +434,44 @@ def test_kills_leave_nothing(tmp_path: Path) -> None:
     while any(programs_left().values()) and time.monotonic() < until:
         time.sleep(0.5)
     assert not any(programs_left().values()), programs_left()
+
+
+@pytest.mark.parametrize("name", ["subak-allocator", "subak-agent"])
+def test_a_run_names_the_daemon_that_was_killed(tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    flows = [{"src": f"h{k}", "dst": "h2"} for k in range(2)]
+    spec = _spec(flows, 3, run={"duration": "40ms", "warmup": "1ms"})
+    killed: list[int] = []
+
+    def kill() -> None:
+        wait_until(lambda: any("traffic" in command for command in _commands().values()), _commands)
+        time.sleep(1)
+        killed.extend(pid for pid, command in _commands().items() if f"/{name} " in command)
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    results = subak.run(spec, tmp_path / "out", backend="testbed")
+    killer.join()
+    said = [warning for warning in results.warnings if warning["kind"] == "daemon-ended"]
+    assert len(said) == 1
+    assert said[0]["trials"] == [0]
+    start = f"{name} (process {killed[0]}) of 3 hosts (h0 to h2) was killed (SIGKILL); its log is "
+    assert said[0]["text"].startswith(start)
+    assert f"subak: {start}" in capfd.readouterr().err
+    log = Path(said[0]["text"].removeprefix(start).partition(", at ")[0])
+    assert log.is_file()
+    log.unlink()
+    at_ms = float(said[0]["text"].partition(", at ")[2].partition(" ms")[0])
+    # The run of 40 ms takes 4 s on the hosts.
+    assert 0 < at_ms <= 40
+    assert len(_rates(results, 0)) == 2
+
+
+def _commands() -> dict[int, str]:
+    """Commands of this process' children, by process id."""
+    found = {}
+    for pid in processes_of(os.getpid()):
+        # A process may end at any time.
+        with suppress(OSError):
+            found[pid] = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    return found

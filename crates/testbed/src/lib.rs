@@ -12,7 +12,7 @@ mod request;
 mod schedule;
 
 pub use control::{Control, SourcePath};
-pub use recording::{Carried, LinkCounts, LinkSample, Recording};
+pub use recording::{Carried, EndedDaemon, LinkCounts, LinkSample, Recording};
 pub use relay::{
     MOST_DELAY_NS, MOST_RELAYED, PacketFate, PacketImpairment, RelayAnswer, RelayChange, RelayCommand, RelayOrder,
     RelayedCounts, RelayedLink, TimedChange,

@@ -17,6 +17,20 @@ pub struct Recording {
     pub end_ns: u64,
     /// Processor time of the traffic program, ns.
     pub busy_ns: u64,
+    /// Daemons of the scheme that ended in the middle of the run.
+    #[serde(default)]
+    pub ended: Vec<EndedDaemon>,
+}
+
+/// A daemon that ended in the middle of the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedDaemon {
+    /// Time at which this was noticed, ns.
+    pub time_ns: u64,
+    /// The daemon, its hosts, how it ended, and the path of its log.
+    pub what: String,
+    /// Exit status; of a killed process the signal's number, negative.
+    pub status: i32,
 }
 
 /// The result of a flow.

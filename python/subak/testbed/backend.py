@@ -46,10 +46,21 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
             testbed.serve(control.order(asked, testbed))
             control.tell(schedule, asked, plan)
         with ExitStack() as daemons:
+            granting = None
             if granted:
                 configured = flowtune.configuration(asked["params"], asked["scale"])
-                daemons.enter_context(flowtune.Flowtune(testbed, layout, configured, congestion))
-            recording = testbed.carry(schedule, goes_on, asked["faults"])
+                granting = daemons.enter_context(flowtune.Flowtune(testbed, layout, configured, congestion))
+
+            def still(share: float) -> bool:
+                if granting:
+                    granting.watch()
+                return goes_on(share)
+
+            recording = testbed.carry(schedule, still, asked["faults"])
+            recording["ended"] = [
+                {"time_ns": max(one.at_ns - testbed.begun_ns, 0), "what": one.what, "status": one.status}
+                for one in (granting.ended if granting else [])
+            ]
     if recording["latest_ns"] > LATE_NS:
         late = f"something was done {recording['latest_ns'] / 1e6:.1f} ms late"
         print(

@@ -6,10 +6,15 @@ Their messages use the machine's loopback device, not the testbed's links.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -56,6 +61,18 @@ def allocator() -> str:
     return found
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A daemon that ended before it was told to."""
+
+    at_ns: int
+    """Time at which this was noticed, ns of the monotonic clock."""
+    what: str
+    """The daemon, its hosts, how it ended, and the path of its log, which stays."""
+    status: int
+    """Exit status; of a killed process the signal's number, negative."""
+
+
 class Hosted(Protocol):
     """The part of a testbed that the daemons need."""
 
@@ -80,6 +97,11 @@ class Flowtune:
     ) -> None:
         self.processes: list[subprocess.Popen[str]] = []
         """Processes of the allocator and of the agent."""
+        self.logs: dict[int, Path] = {}
+        """File with the standard error of each of these processes, by process id."""
+        self.ended: list[Ended] = []
+        """Daemons that ended before they were told to, as far as :meth:`watch` has seen."""
+        self._noticed: set[int] = set()
         processes.remove_folders()
         self._folder = processes.new_folder()
         self.control = Path(self._folder.name) / "socket"
@@ -112,6 +134,24 @@ class Flowtune:
                 running.communicate()
         self._folder.cleanup()
 
+    def watch(self) -> None:
+        """Looks for daemons that have ended, and says so on standard error, once for each."""
+        for running in self.processes:
+            if running.poll() is None or running.pid in self._noticed:
+                continue
+            self._noticed.add(running.pid)
+            log = self.logs[running.pid]
+            name = log.name.partition(".")[0]
+            status = running.returncode
+            how = f"was killed ({signal.Signals(-status).name})" if status < 0 else f"ended with {status}"
+            # The folder of the logs goes with this process.
+            number, kept = tempfile.mkstemp(prefix=f"{name}-", suffix=".log")
+            os.close(number)
+            shutil.copyfile(log, kept)
+            what = f"{name} (process {running.pid}) of {self._hosts} {how}; its log is {kept}"
+            self.ended.append(Ended(time.monotonic_ns(), what, status))
+            print(f"subak: {what}", file=sys.stderr)
+
     def _start(
         self, testbed: Hosted, layout: Layout, configured: dict[str, Any], name: str, weights: tuple[str, ...]
     ) -> None:
@@ -139,6 +179,8 @@ class Flowtune:
         self.page: str = f"http://{told['page']}/"
         """Address (URL) of the allocator's live page."""
         number = {host: node for node, host in enumerate(plan.names)}
+        names = [host for host, is_host in zip(plan.names, plan.hosts, strict=True) if is_host]
+        self._hosts = names[0] if len(names) == 1 else f"{len(names)} hosts ({names[0]} to {names[-1]})"
         hosts = [f"--host={known[0]}@{testbed.namespace(number[host])}" for host, known in addresses.items()]
         lease = str(configured["lease"])
         command = [agent(), "flowtune", "--attached", "--sockets-here", "--key", str(key), "--allocator", self.listen]
@@ -155,13 +197,17 @@ class Flowtune:
         """Starts a daemon; returns the JSON line that it prints when ready."""
         pipe = subprocess.PIPE
         # A session of its own, so that signals of the terminal do not end the daemon before its testbed.
-        running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+        log = Path(self._folder.name) / f"{Path(command[0]).name}.{len(self.logs)}.log"
+        with log.open("w") as file:
+            running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=file, text=True, start_new_session=True)
         self.processes.append(running)
+        self.logs[running.pid] = log
         assert running.stdout
         if answer := running.stdout.readline():
             told: dict[str, Any] = json.loads(answer)
             return told
-        said = running.communicate(timeout=PATIENCE_S)[1].strip().splitlines()
+        running.communicate(timeout=PATIENCE_S)
+        said = log.read_text().strip().splitlines()
         what = said[-1] if said else f"{command[0]} ended with {running.returncode}"
         what = what.removeprefix("subak-agent: ").removeprefix("subak-allocator: ")
         raise InputError(None, "", what, "run `subak doctor`, which says what this machine lacks")

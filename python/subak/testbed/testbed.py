@@ -54,6 +54,8 @@ class Testbed:
         self.relay: int = told["relay"]
         """Process id of the relay; 0 if no link needs one."""
         self._server: subprocess.Popen[str] | None = None
+        self.begun_ns = 0
+        """Time at which the traffic program began, ns of the monotonic clock; 0 before."""
         self.programs: dict[str, Any] | None = None
         """Identifiers of the maps of the programs of hosts and queues, if there are any."""
 
@@ -160,6 +162,7 @@ class Testbed:
             return goes_on is None or goes_on(share)
 
         def begun(begun_ns: int) -> None:
+            self.begun_ns = begun_ns
             self.change([change | {"at_ns": begun_ns + change["at_ns"]} for change in faults or []])
 
         told = run([agent(), "traffic"], json.dumps(schedule), still, begun)

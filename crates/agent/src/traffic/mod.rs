@@ -305,6 +305,7 @@ impl<'a> TrafficRun<'a> {
             latest_ns: self.latest_ns,
             end_ns: if self.open == 0 { self.end_ns } else { now_ns },
             busy_ns: busy_ns(),
+            ended: Vec::new(),
         })
     }
 }

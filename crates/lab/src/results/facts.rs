@@ -4,6 +4,9 @@ use crate::results::read::{flag, number, text, whole};
 use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
 
+/// First words of the name of a note about a daemon that ended in the middle of a testbed's run.
+pub(crate) const ENDED: &str = "daemon ended: ";
+
 /// Columns of a `summary` row that are metrics of the comparison.
 pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
@@ -43,6 +46,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "ctl_drops",
     "ctl_bytes",
     "assigned_bps",
+    "name",
 ];
 
 /// A flow or a job that started after the warm-up.
@@ -117,6 +121,8 @@ pub(crate) struct TrialFacts {
     /// Links in a cycle of PFC pauses, and the start of this deadlock, ns.
     pub stuck: Vec<(String, u64)>,
     pub queued: Vec<f64>,
+    /// Daemons that ended in the middle of the run, each with the time, ns.
+    pub ended: Vec<(u64, String)>,
     pub end_ns: u64,
 }
 
@@ -157,7 +163,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
     let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
     let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
     let (dropped, assigned) = (whole(batch, "dropped_in_run"), number(batch, "assigned_bps"));
-    let (class, scheme) = (text(batch, "class"), text(batch, "scheme"));
+    let (class, scheme, name) = (text(batch, "class"), text(batch, "scheme"), text(batch, "name"));
     let fact = |i: usize, class: Option<usize>| {
         size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
             size_bytes,
@@ -189,6 +195,10 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
                 let carried = ctl_bytes(i).filter(|&bytes| bytes > 0);
                 run.ctl_bytes.extend(link(i).zip(carried).map(|(id, bytes)| (id.to_string(), bytes)));
             }
+            Some("note") => {
+                let ended = name(i).and_then(|name| name.strip_prefix(ENDED));
+                run.ended.extend(time(i).zip(ended.map(str::to_string)));
+            }
             Some("wait") => run.waits.extend(wait(i).zip(packets(i))),
             Some("queue") if measured(i) != Some(false) => run.queued.extend(queued(i).map(|b| b as f64)),
             Some("convergence") => {
@@ -202,8 +212,8 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, TrialFacts>)
             Some("summary") => {
                 run.end_ns = time(i).unwrap_or(0);
                 run.dropped = dropped(i).unwrap_or(0);
-                for name in WHOLE {
-                    run.whole.extend(whole(batch, name)(i).map(|v| (*name, v as f64)));
+                for metric in WHOLE {
+                    run.whole.extend(whole(batch, metric)(i).map(|v| (*metric, v as f64)));
                 }
                 run.whole.extend(number(batch, "utilization")(i).map(|v| ("utilization", v)));
             }

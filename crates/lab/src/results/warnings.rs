@@ -391,6 +391,12 @@ fn of_group(scenario: &Scenario, choice: &SchemeChoice, seed: u64, group: &Group
             warn("no-effect", trials, text);
         }
     }
+    for (trial, run) in runs {
+        for (at_ns, what) in &run.ended {
+            let hint = "flows may have had the kernel's rates from then on; run this trial again";
+            warn("daemon-ended", vec![*trial], format!("{what}, at {:.3} ms: {hint}", *at_ns as f64 / 1e6));
+        }
+    }
     for (trial, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
         warn("deadlock", vec![*trial], deadlock(&run.stuck));
     }

@@ -1,11 +1,13 @@
 //! Replay of a testbed recording as a simulation.
 
+use crate::results::facts::ENDED;
 use crate::spec::scenario::Scenario;
 use std::sync::Arc;
 use subak_core::backend::{Backend, FlowPlan, FlowView, LinkChange, LinkView, PacketSizes, Route};
 use subak_core::ids::IdVec;
+use subak_core::scheme::Note;
 use subak_core::{FlowId, InputError, LinkId, Ns, Utility};
-use subak_testbed::{Carried, LinkCounts, LinkSample, Recording, TestbedRequest};
+use subak_testbed::{Carried, EndedDaemon, LinkCounts, LinkSample, Recording, TestbedRequest};
 
 /// Recording of a finished run. Flows are in the order of the request.
 pub(super) struct TestbedReplay {
@@ -22,6 +24,8 @@ pub(super) struct TestbedReplay {
     samples: Vec<Sample>,
     /// Index of the first sample that counts for maximum queue lengths.
     peaks_from: usize,
+    /// Notes that have not been taken: one for each daemon that ended.
+    notes: Vec<Note>,
 }
 
 /// Counters of all links at one time.
@@ -34,7 +38,7 @@ impl TestbedReplay {
     /// Checks the recording: an error if its flows or links differ from the request's, or if every flow failed.
     pub fn new(scenario: &Scenario, request: &TestbedRequest, recording: Recording) -> Result<Self, InputError> {
         let broken = |what: String| InputError::new("backend", what, "run it again, and report it with the spec");
-        let Recording { flows, links, .. } = recording;
+        let Recording { flows, links, ended, .. } = recording;
         if flows.len() != request.flows.len() {
             return Err(broken(format!("hosts answered for {} of {} flows", flows.len(), request.flows.len())));
         }
@@ -57,7 +61,15 @@ impl TestbedReplay {
             carried
         };
         let flows: IdVec<FlowId, Carried> = flows.into_iter().map(time).collect();
-        let samples = samples(scenario.packet, request, &flows, links, spec_ns);
+        let note = |EndedDaemon { time_ns, what, status }| Note {
+            time_ns: spec_ns(time_ns),
+            flow: None,
+            link: None,
+            subflow: None,
+            name: format!("{ENDED}{what}").into(),
+            value: status.into(),
+        };
+        let samples = samples(scenario.packet, request, &flows, links, &spec_ns);
         Ok(TestbedReplay {
             sizes: scenario.packet,
             at_sender: false,
@@ -68,6 +80,7 @@ impl TestbedReplay {
             passed: 0,
             samples,
             peaks_from: 0,
+            notes: ended.into_iter().map(note).collect(),
         })
     }
 
@@ -198,6 +211,9 @@ impl Backend for TestbedReplay {
         };
         let peaks = self.samples[self.peaks_from.min(seen)..seen].iter().map(|s| s.links[link].queued_bytes);
         LinkView { peak_queued_bytes: peaks.max().unwrap_or(0), ..last.links[link] }
+    }
+    fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
     fn restart_peaks(&mut self) {
         self.peaks_from = self.sample();
