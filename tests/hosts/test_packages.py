@@ -40,6 +40,16 @@ def _newer(package: Path, folder: Path) -> Path:
     return Path(f"{content}+1.deb")
 
 
+def test_the_allocator_has_real_time_priority() -> None:
+    """A busy machine would otherwise delay its heartbeats, and the standby take over."""
+    path = ROOT / "packages" / "systemd" / "subak-allocator.service"
+    unit = path.read_text().splitlines()
+    assert {"CPUSchedulingPolicy=rr", "CPUSchedulingPriority=1"} <= set(unit)
+    if shutil.which("systemd-analyze"):
+        done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+        assert not re.search("Unknown|Failed to parse|ignoring", done.stderr), done.stderr
+
+
 def test_packages_are_installed_upgraded_removed_and_purged(tmp_path: Path) -> None:
     if any(map(_installed, NAMES)):
         pytest.skip("packages are installed here; they are not this test's to purge")

@@ -69,7 +69,7 @@ impl TestbedReplay {
             name: format!("{ENDED}{what}").into(),
             value: status.into(),
         };
-        let samples = samples(scenario.packet, request, &flows, links, &spec_ns);
+        let samples = samples(scenario.packet, request, &flows, links, spec_ns);
         Ok(TestbedReplay {
             sizes: scenario.packet,
             at_sender: false,
