@@ -110,6 +110,22 @@ def test_a_value_that_is_none_shows_in_every_statistic() -> None:
         assert found.interval is None, statistic
 
 
+def test_an_interval_of_what_is_never_negative_begins_at_0_at_least() -> None:
+    times = [0.0, 0.0, 0.0, 1.0, 9.0, 40.0]
+    for found in (
+        stats.estimate(times, "mean", "runs"),
+        stats.ratio(times, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0], "mean", "runs", paired=True),
+        stats.over_runs([[one] for one in times], lambda runs: float(np.mean(runs))),
+    ):
+        assert found.interval is not None
+        assert found.interval[0] == 0
+        assert found.sample is not None
+        assert stats.again(found.sample).interval == found.interval
+    signed = stats.estimate(times, "mean", "runs", signed=True).interval
+    assert signed is not None
+    assert signed[0] < 0
+
+
 def test_an_extreme_has_an_open_end() -> None:
     values = np.arange(1.0, 31.0)
     least, most = (stats.estimate(values, name, "runs").interval for name in ("p0", "p100"))

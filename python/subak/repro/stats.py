@@ -311,8 +311,15 @@ def joint(
     found = compute(rows)
     positive = not signed and all(bool((sample > 0).all()) for sample in samples)
     low, high = _interval(value, found, count, _shrink(sizes), positive=positive)
+    low = _not_below_zero(low, samples, found, signed=signed)
     sample = Sample(OWN, kept | {"draws": found.tolist()}, paired, value, signed=signed, of=of)
     return Measured(value, low, high, count, of, sample=sample)
+
+
+def _not_below_zero(low: float, samples: Sequence[Array], drawn: Array, *, signed: bool) -> float:
+    """The lower end of an interval, which is at least 0 if no sample and no bootstrap sample is negative."""
+    nowhere = not signed and all(bool((one >= 0).all()) for one in (*samples, drawn))
+    return max(low, 0.0) if nowhere else low
 
 
 def _shrink(sizes: Sequence[int]) -> float:
@@ -420,6 +427,7 @@ def over_runs(
     known = {draw: statistic([runs[k] for k in draw]) for draw in set(map(tuple, draws.tolist()))}
     drawn = np.array([known[tuple(draw)] for draw in draws.tolist()])
     low, high = _interval(found, drawn, len(runs), positive=not signed and min(each) > 0)
+    low = _not_below_zero(low, [_array(each)], drawn, signed=signed)
     least, most = _quantile_of_runs(found, each, tail, signed=signed)
     sample = Sample(
         OWN,
@@ -483,6 +491,8 @@ def _again_of_draws(sample: Sample) -> Measured:
         low, high = _interval(
             sample.value, _array(sample.sides["draws"]), min(sizes), _shrink(sizes), positive=positive
         )
+        samples = [_array(side) for side in sides.values()]
+        low = _not_below_zero(low, samples, _array(sample.sides["draws"]), signed=sample.signed)
         # The end for few values, which may be unbounded, only widens the interval.
         low = low if sample.low is None else min(low, sample.low)
         high = high if sample.high is None else max(high, sample.high)

@@ -37,22 +37,24 @@ def _own_rates(raw: RawResults, scheme: str) -> list[float]:
 
     The average is over the run's last second. TCP converges to rates of its own along the chain, far from max-min.
     """
-    columns = ["scheme", "seed", "time_ns", "flow_id", "rate_bps", "workload.flows"]
-    frame = raw.simulated("chain").table("rate", columns).to_pandas()
+    results, trial = raw.simulated("chain"), ["workload.flows", "seed"]
+    frame = results.table("rate", ["scheme", "time_ns", "flow_id", "rate_bps", *trial]).to_pandas()
+    changes = results.table("convergence", ["scheme", "time_ns", *trial]).to_pandas()
+    changes = changes[(changes["scheme"] == scheme) & (changes["time_ns"] >= CHANGE_NS)]
+    changed_ns = changes.groupby(trial)["time_ns"].min()
     frame = frame[frame["scheme"] == scheme]
-    return [_own_rate(of) for _, of in frame.groupby(["workload.flows", "seed"], sort=False)]
+    return [_own_rate(of, int(changed_ns[key])) for key, of in frame.groupby(trial, sort=False)]
 
 
-def _own_rate(frame: Any) -> float:
-    rates = frame.pivot(index="time_ns", columns="flow_id", values="rate_bps")
-    changed = rates["r1"].first_valid_index()
-    rates = rates.fillna(0)
+def _own_rate(frame: Any, changed_ns: int) -> float:
+    rates = frame.pivot(index="time_ns", columns="flow_id", values="rate_bps").fillna(0)
     stable = rates[rates.index > rates.index[-1] - STABLE_NS].mean()
     smooth = rates.ewm(alpha=1 - math.exp(-1 / FILTER_MS), adjust=False).mean()
-    near = ((smooth / stable - 1).abs() <= 0.2).all(axis=1)[rates.index >= changed].to_numpy()
-    windows = (k for k in range(len(near) - 50) if near[k : k + 51].all())
+    near = ((smooth / stable - 1).abs() <= 0.2).all(axis=1)[rates.index >= changed_ns]
+    times_ns, near = near.index.to_numpy(), near.to_numpy()
+    windows = (float(times_ns[k] - changed_ns) for k in range(len(near) - 50) if near[k : k + 51].all())
     lag_ms = -FILTER_MS * math.log(0.2)
-    return max(0.0, next(windows, math.inf) + 1 - lag_ms)
+    return max(0.0, next(windows, math.inf) * 1e-6 - lag_ms)
 
 
 def _least_ratio(slow: dict[int, list[float]], fast: dict[int, list[float]]) -> Measured:
