@@ -4,12 +4,12 @@
 //! Flowtune is compared (section 5.3.3), or over drop-tail queues. Slow start ends with a loss, or with the HyStart of
 //! Linux: there is no HyStart++.
 
-use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
+use crate::queue::{FairOrFifo, Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, OnHosts, Packet, PacketId, Param, Params, Pop, Port, Queue,
-    Recovery, Rules, Scheme, SchemeKind, Settles, SharesLinks, Slab, Source,
+    Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, OnHosts, Packet, Param, Params, Port, Recovery, Rules,
+    Scheme, SchemeKind, Settles, SharesLinks, Source,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -88,15 +88,6 @@ struct Curve {
     is_blind: bool,
 }
 
-/// Output queue: fair queues under CoDel, or one drop-tail queue.
-#[derive(Debug)]
-pub enum CubicQueue {
-    /// Fair queues under CoDel.
-    Fair(SfqCodel),
-    /// One drop-tail queue.
-    Fifo(Fifo),
-}
-
 impl Named for Cubic {
     const INFO: Info = Info {
         name: "cubic",
@@ -153,7 +144,7 @@ impl Named for Cubic {
 impl Scheme for Cubic {
     type Data = ();
     type Ctl = ();
-    type Queue = CubicQueue;
+    type Queue = FairOrFifo<SfqCodel>;
     type Source = CubicSource;
     type Hop = ();
     type Sink = ();
@@ -177,10 +168,10 @@ impl Scheme for Cubic {
         let per_hop = if self.fair.is_some() { 1.8 } else { 1.0 };
         Rules { recovery: self.recovery, per_hop, ..Rules::default() }
     }
-    fn queue(&self, port: &Port) -> CubicQueue {
+    fn queue(&self, port: &Port) -> FairOrFifo<SfqCodel> {
         match self.fair {
-            Some(plan) => CubicQueue::Fair(plan.queue(port)),
-            None => CubicQueue::Fifo(Fifo::new(port.buffer_bytes)),
+            Some(plan) => FairOrFifo::Fair(plan.queue(port)),
+            None => FairOrFifo::Fifo(Fifo::new(port.buffer_bytes)),
         }
     }
     fn source(&self, flow: &FlowInfo) -> CubicSource {
@@ -319,39 +310,6 @@ impl Source<Cubic> for CubicSource {
         }
         window.on_loss_to(loss, self.law.beta);
         io.pace(loss.subflow, None, Some(window.bytes()));
-    }
-}
-
-impl Queue<Cubic> for CubicQueue {
-    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<Cubic>, dropped: &mut Vec<PacketId>) {
-        match self {
-            CubicQueue::Fair(queue) => queue.push(now_ns, packet, slab, dropped),
-            CubicQueue::Fifo(queue) => queue.push(now_ns, packet, slab, dropped),
-        }
-    }
-    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<Cubic>, dropped: &mut Vec<PacketId>) -> Pop {
-        match self {
-            CubicQueue::Fair(queue) => queue.pop(now_ns, slab, dropped),
-            CubicQueue::Fifo(queue) => queue.pop(now_ns, slab, dropped),
-        }
-    }
-    fn fixed_room_bytes(&self) -> Option<u64> {
-        match self {
-            CubicQueue::Fair(_) => None,
-            CubicQueue::Fifo(queue) => Queue::<Cubic>::fixed_room_bytes(queue),
-        }
-    }
-    fn bytes(&self) -> u64 {
-        match self {
-            CubicQueue::Fair(queue) => Queue::<Cubic>::bytes(queue),
-            CubicQueue::Fifo(queue) => Queue::<Cubic>::bytes(queue),
-        }
-    }
-    fn packets(&self) -> usize {
-        match self {
-            CubicQueue::Fair(queue) => Queue::<Cubic>::packets(queue),
-            CubicQueue::Fifo(queue) => Queue::<Cubic>::packets(queue),
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Output queues, which schemes share.
 
+mod fair_or_fifo;
 mod fifo;
 mod pfabric;
 mod priority;
@@ -7,6 +8,7 @@ mod round_robin;
 pub mod sfq_codel;
 mod stfq;
 
+pub use fair_or_fifo::FairOrFifo;
 pub use fifo::Fifo;
 pub use pfabric::{PFabricQueue, Ranked};
 pub use priority::Priority;

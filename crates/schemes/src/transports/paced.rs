@@ -2,12 +2,9 @@
 //! the transport of DGD and RCP* (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
 
 use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
-use crate::queue::{Fifo, QuantumUnit, RoundRobin, Weighed};
+use crate::queue::{FairOrFifo, Fifo, QuantumUnit, RoundRobin, Weighed};
 use subak_core::keys::AMOUNT;
-use subak_core::scheme::{
-    Ack, Carries, Class, FlowInfo, Goal, Io, PacketId, Param, Params, PathInfo, Pop, Port, Queue, Rules, Scheme,
-    Settles, Slab,
-};
+use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Rules, Scheme, Settles};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// Parameter `window`: maximum bytes in flight, in BDPs of the path.
@@ -22,15 +19,6 @@ const QUEUE: Param =
 pub struct Paced {
     window: f64,
     is_fair: bool,
-}
-
-/// Output queue of a link.
-#[derive(Debug)]
-pub enum PacedQueue {
-    /// Drop-tail FIFO.
-    Fifo(Fifo),
-    /// Deficit round robin over the subflows, with equal weights.
-    Fair(RoundRobin),
 }
 
 impl Weighed for () {
@@ -69,7 +57,7 @@ impl Transport for Paced {
     type Wish = Rate;
     type Header = ();
     type Ctl = ();
-    type Queue<O: Optimizer<Wish = Rate>> = PacedQueue;
+    type Queue<O: Optimizer<Wish = Rate>> = FairOrFifo<RoundRobin>;
     type Source = PacedSource;
     type Hop = ();
     type Sink = ();
@@ -80,11 +68,11 @@ impl Transport for Paced {
     fn rules(&self) -> Rules {
         Rules { per_hop: 1.3, ..Rules::default() }
     }
-    fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> PacedQueue {
+    fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> FairOrFifo<RoundRobin> {
         if self.is_fair {
-            PacedQueue::Fair(RoundRobin::new(QuantumUnit::Bytes, 0, port.mtu_bytes, port.buffer_bytes))
+            FairOrFifo::Fair(RoundRobin::new(QuantumUnit::Bytes, 0, port.mtu_bytes, port.buffer_bytes))
         } else {
-            PacedQueue::Fifo(Fifo::new(port.buffer_bytes))
+            FairOrFifo::Fifo(Fifo::new(port.buffer_bytes))
         }
     }
     fn source(&self, flow: &FlowInfo) -> PacedSource {
@@ -103,53 +91,6 @@ impl Transport for Paced {
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
-}
-
-impl<S: Scheme<Data: Weighed>> Queue<S> for PacedQueue {
-    #[inline]
-    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
-        match self {
-            PacedQueue::Fifo(queue) => queue.push(now_ns, packet, slab, dropped),
-            PacedQueue::Fair(queue) => queue.push(now_ns, packet, slab, dropped),
-        }
-    }
-    #[inline]
-    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop {
-        match self {
-            PacedQueue::Fifo(queue) => queue.pop(now_ns, slab, dropped),
-            PacedQueue::Fair(queue) => queue.pop(now_ns, slab, dropped),
-        }
-    }
-    fn pause(&mut self, class: Class, on: bool) {
-        match self {
-            PacedQueue::Fifo(queue) => Queue::<S>::pause(queue, class, on),
-            PacedQueue::Fair(queue) => Queue::<S>::pause(queue, class, on),
-        }
-    }
-    fn first(&self) -> Option<PacketId> {
-        match self {
-            PacedQueue::Fifo(queue) => Queue::<S>::first(queue),
-            PacedQueue::Fair(queue) => Queue::<S>::first(queue),
-        }
-    }
-    fn fixed_room_bytes(&self) -> Option<u64> {
-        match self {
-            PacedQueue::Fifo(queue) => Queue::<S>::fixed_room_bytes(queue),
-            PacedQueue::Fair(queue) => Queue::<S>::fixed_room_bytes(queue),
-        }
-    }
-    fn bytes(&self) -> u64 {
-        match self {
-            PacedQueue::Fifo(queue) => Queue::<S>::bytes(queue),
-            PacedQueue::Fair(queue) => Queue::<S>::bytes(queue),
-        }
-    }
-    fn packets(&self) -> usize {
-        match self {
-            PacedQueue::Fifo(queue) => Queue::<S>::packets(queue),
-            PacedQueue::Fair(queue) => Queue::<S>::packets(queue),
-        }
-    }
 }
 
 impl PacedSource {
