@@ -16,9 +16,6 @@ TOLERANCE = {
     "flowtune-fig13": 0.1,
     # Exact rates are whole bytes in 5 ms, and the experiment rounds their distance.
     "numfabric-fig9 expected": 2e-6,
-    # The experiment counts from the sample after the change: 1 ms more.
-    "perc-table4.2 dctcp_chain": 0.02,
-    "perc-table4.2 chain_over": 0.02,
     # The experiment rounds each run to three decimal places.
     "soze-fig3": 1e-3,
     # The experiment rounds to 0.01 s, or four digits.
