@@ -155,7 +155,9 @@ def test_a_connection_that_another_agent_takes_is_logged(tmp_path: Path) -> None
             wait_until(lambda: flows() == [], flows)
             uplink = next(number for number, link in enumerate(links()) if link["from"] == "h0")
             wait_until(lambda: links()[uplink]["unscheduled_bps"] > 0.5 * LINK_BPS, links)
-        said = daemons.logs[daemons.processes[-1].pid].read_text()
+        log = daemons.logs[daemons.processes[-1].pid]
+        log.seek(0)
+        said = log.read()
         assert f"a connection of 10.0.16.1 to {to}: no longer paced, given another congestion control" in said
 
 

@@ -134,6 +134,41 @@ fn a_link_declared_at_twice_its_rate_is_shared_by_weight_soon() {
     assert_eq!(world.allocator.take_lowerings().last().map(|lowering| lowering.most_bps), Some(None));
 }
 
+/// Runs two flows into h2 beside traffic that begins and takes 60% of its link, and then ends. `told`: whether h2
+/// reports that traffic. Returns the number of lowerings, and the flows' part of the link a lease after the end.
+fn beside_others(told: bool) -> (usize, f64) {
+    let network = network(10.0 * RATE_BPS);
+    let mut world = World::new(&network, 1);
+    [0, 1].into_iter().for_each(|from| world.send(&network, from, 2, 1.0));
+    let last = to(&network, "h2");
+    world.run(10, |_| {});
+    world.really_bps[last.index()] = 0.4 * RATE_BPS;
+    for lease in 0..8 {
+        // Losses of the onset are reported for two leases, and the traffic itself a lease after it began.
+        if lease < 3 {
+            world.endpoints[0].lose(0, 0.4);
+            world.endpoints[1].lose(1, 0.4);
+        }
+        if told && lease > 0 {
+            world.endpoints[2].observe(0.0, 0.6 * RATE_BPS);
+        }
+        world.run(1, |_| {});
+    }
+    let lowerings = world.allocator.take_lowerings().len();
+    world.really_bps[last.index()] = RATE_BPS;
+    world.endpoints[2].observe(0.0, 0.0);
+    world.run(1, |_| {});
+    (lowerings, world.arriving_bps(last) / (SETTINGS.share() * RATE_BPS))
+}
+
+#[test]
+fn losses_as_other_traffic_begins_lower_nothing() {
+    let (lowerings, back) = beside_others(true);
+    assert!(lowerings == 0 && back > 0.98, "{lowerings}, {back}");
+    let (lowerings, back) = beside_others(false);
+    assert!(lowerings > 0 && back < 0.6, "{lowerings}, {back}");
+}
+
 #[test]
 fn any_link_that_carries_less_is_found() {
     for seed in 0..200 {

@@ -6,7 +6,6 @@ Their messages use the machine's loopback device, not the testbed's links.
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import signal
@@ -17,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TextIO
 
 from subak import _subak
 from subak._subak import nanoseconds
@@ -97,8 +96,8 @@ class Flowtune:
     ) -> None:
         self.processes: list[subprocess.Popen[str]] = []
         """Processes of the allocator and of the agent."""
-        self.logs: dict[int, Path] = {}
-        """File with the standard error of each of these processes, by process id."""
+        self.logs: dict[int, TextIO] = {}
+        """Standard error of each of these processes, by process id: a daemon may have removed the file."""
         self.ended: list[Ended] = []
         """Daemons that ended before they were told to, as far as :meth:`watch` has seen."""
         self._noticed: set[int] = set()
@@ -132,6 +131,8 @@ class Flowtune:
             except subprocess.TimeoutExpired:
                 running.kill()
                 running.communicate()
+        for log in self.logs.values():
+            log.close()
         self._folder.cleanup()
 
     def watch(self) -> None:
@@ -141,13 +142,13 @@ class Flowtune:
                 continue
             self._noticed.add(running.pid)
             log = self.logs[running.pid]
-            name = log.name.partition(".")[0]
+            name = Path(log.name).name.partition(".")[0]
             status = running.returncode
             how = f"was killed ({signal.Signals(-status).name})" if status < 0 else f"ended with {status}"
-            # The folder of the logs goes with this process.
+            # The folder of the logs goes with this process, or went with the daemon.
             number, kept = tempfile.mkstemp(prefix=f"{name}-", suffix=".log")
-            os.close(number)
-            shutil.copyfile(log, kept)
+            with open(number, "w", encoding="utf-8") as file:
+                file.write(_read(log) or f"{name} wrote nothing\n")
             what = f"{name} (process {running.pid}) of {self._hosts} {how}; its log is {kept}"
             self.ended.append(Ended(time.monotonic_ns(), what, status))
             print(f"subak: {what}", file=sys.stderr)
@@ -197,9 +198,9 @@ class Flowtune:
         """Starts a daemon; returns the JSON line that it prints when ready."""
         pipe = subprocess.PIPE
         # A session of its own, so that signals of the terminal do not end the daemon before its testbed.
-        log = Path(self._folder.name) / f"{Path(command[0]).name}.{len(self.logs)}.log"
-        with log.open("w") as file:
-            running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=file, text=True, start_new_session=True)
+        path = Path(self._folder.name) / f"{Path(command[0]).name}.{len(self.logs)}.log"
+        log = path.open("a+", encoding="utf-8", errors="replace")
+        running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, start_new_session=True)
         self.processes.append(running)
         self.logs[running.pid] = log
         assert running.stdout
@@ -207,10 +208,15 @@ class Flowtune:
             told: dict[str, Any] = json.loads(answer)
             return told
         running.communicate(timeout=PATIENCE_S)
-        said = log.read_text().strip().splitlines()
+        said = _read(log).strip().splitlines()
         what = said[-1] if said else f"{command[0]} ended with {running.returncode}"
         what = what.removeprefix("subak-agent: ").removeprefix("subak-allocator: ")
         raise InputError(None, "", what, "run `subak doctor`, which says what this machine lacks")
+
+
+def _read(log: TextIO) -> str:
+    log.seek(0)
+    return log.read()
 
 
 def _network(plan: Plan) -> dict[str, Any]:

@@ -7,6 +7,8 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
+/// Rise of unscheduled traffic, as a fraction of the link, after which losses of paced flows are its work.
+const RISE: f64 = 0.05;
 /// Validity of an endpoint's report of unscheduled traffic, in multiples of [`ControlSettings::patience_ns`],
 /// which is two leases by default.
 const OBSERVED_FOR: Ns = 10;
@@ -38,6 +40,9 @@ impl Allocator {
 
     pub(super) fn observe(&mut self, link: LinkId, bps: f64) {
         let Some(&capacity_bps) = self.capacity_bps.get(link) else { return };
+        if bps > self.unscheduled_bps(link) + RISE * capacity_bps {
+            self.overloads.settle(link);
+        }
         // A link carries no more than its capacity, which bounds the effect of a wrong report.
         let _ = self.set_unscheduled(link, bps.min(capacity_bps));
     }

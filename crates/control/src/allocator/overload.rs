@@ -13,7 +13,8 @@ const LEAST_SHARE: f64 = 0.005;
 const SUSPECTED: f64 = 0.75;
 /// Number of consecutive inspections that suspect a link before its allocation is lowered.
 const STRIKES: u32 = 2;
-/// Number of inspections after a lowering in which losses are ignored: they may predate it.
+/// Number of inspections after a lowering, or after a rise of unscheduled traffic, in which losses are ignored: they may
+/// predate it.
 const SETTLING: u32 = 3;
 /// Allocation after a loss, as a fraction of the rate that got through. It is below 1, so that the queue empties.
 const MARGIN: f64 = 0.96;
@@ -72,6 +73,11 @@ impl Overloads {
 
     pub fn lost_bps(&self, link: LinkId) -> f64 {
         self.lost_bps.get(&link).copied().unwrap_or(0.0)
+    }
+
+    /// Ignores the losses at a link for a few inspections, since its allocation was lowered for unscheduled traffic.
+    pub fn settle(&mut self, link: LinkId) {
+        self.links.entry(link).or_insert(SUSPECT).settling = SETTLING;
     }
 
     /// Removes the upper bound and the loss history of a link.
@@ -247,7 +253,7 @@ impl Lowered {
     /// Updates the bound after an inspection without losses; `None` once the bound reaches the configured capacity.
     fn hold(self, capacity_bps: f64) -> Option<Lowered> {
         if self.most_bps.is_infinite() {
-            return None;
+            return (self.settling > 0).then(|| Lowered { strikes: 0, settling: self.settling - 1, ..self });
         }
         let mut after = Lowered { strikes: 0, settling: self.settling.saturating_sub(1), calm: self.calm + 1, ..self };
         if self.before_bps.is_some() && after.calm > STRIKES {
