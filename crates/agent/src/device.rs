@@ -119,6 +119,8 @@ const REPORT_NS: u64 = 100_000_000;
 const LEAST_BPS: f64 = 50_000.0;
 /// Increase of a rate that is reported at once, as a fraction of it.
 const JUMP: f64 = 0.1;
+/// Smallest part of the device's traffic that counts before the average does.
+const SUDDEN: f64 = 0.2;
 /// Number of zero rates that are reported before reports stop.
 const ZEROS: u32 = 20;
 
@@ -176,7 +178,8 @@ impl Unscheduled {
 }
 
 /// Rates of unscheduled traffic, bit/s: the average over all samples, or the lower of those of the last two intervals
-/// if that is higher. A single interval does not count: a queue that drains shows as unscheduled traffic.
+/// if that is higher and a large part of the traffic. Queues that fill and drain show as unscheduled traffic in single
+/// intervals, and as a little of it in several.
 fn rates_of(samples: &VecDeque<Sample>) -> Option<[f64; 2]> {
     let (first, last) = (samples.front()?, samples.back()?);
     let between = |from: &Sample, to: &Sample| {
@@ -188,8 +191,15 @@ fn rates_of(samples: &VecDeque<Sample>) -> Option<[f64; 2]> {
         return Some(average);
     }
     let [older, newer] = [3, 2].map(|back| &samples[samples.len() - back]);
-    let (older, newer) = (between(older, newer), between(newer, last));
-    Some(std::array::from_fn(|way| average[way].max(older[way].min(newer[way]))))
+    let carried_bps = |way: usize| {
+        let bytes = last.device[way].bytes.saturating_sub(older.device[way].bytes);
+        bytes as f64 * 8e9 / last.at_ns.saturating_sub(older.at_ns).max(1) as f64
+    };
+    let (before, now) = (between(older, newer), between(newer, last));
+    Some(std::array::from_fn(|way| {
+        let sudden_bps = before[way].min(now[way]);
+        if sudden_bps < SUDDEN * carried_bps(way) { average[way] } else { average[way].max(sudden_bps) }
+    }))
 }
 
 fn rates_bps(

@@ -7,8 +7,12 @@ use crate::paths::Paths;
 use subak_core::{IdVec, InputError, LinkId, Ns};
 use subak_solve::ned::{Cluster, NedIteration};
 
-/// Rise of unscheduled traffic, as a fraction of the link, after which losses of paced flows are its work.
-const RISE: f64 = 0.05;
+/// Rise of unscheduled traffic, as a fraction of the link, that counts at once and excuses losses of paced flows. New
+/// flows, before their first rate, and queues that drain show as smaller rises.
+const RISE: f64 = 0.1;
+/// Weight of a new sample in the moving average of unscheduled traffic, if the sample is above it by less than
+/// [`RISE`]. A lower sample replaces the average.
+const NEWEST: f64 = 0.1;
 /// Validity of an endpoint's report of unscheduled traffic, in multiples of [`ControlSettings::patience_ns`],
 /// which is two leases by default.
 const OBSERVED_FOR: Ns = 10;
@@ -40,11 +44,14 @@ impl Allocator {
 
     pub(super) fn observe(&mut self, link: LinkId, bps: f64) {
         let Some(&capacity_bps) = self.capacity_bps.get(link) else { return };
-        if bps > self.unscheduled_bps(link) + RISE * capacity_bps {
+        // A link carries no more than its capacity, which bounds the effect of a wrong report.
+        let (bps, before_bps) = (bps.min(capacity_bps), self.unscheduled_bps(link));
+        let rises = bps > before_bps + RISE * capacity_bps;
+        if rises {
             self.overloads.settle(link);
         }
-        // A link carries no more than its capacity, which bounds the effect of a wrong report.
-        let _ = self.set_unscheduled(link, bps.min(capacity_bps));
+        let gain = if rises || bps < before_bps { 1.0 } else { NEWEST };
+        let _ = self.set_unscheduled(link, before_bps + gain * (bps - before_bps));
     }
 
     /// Removes reports of unscheduled traffic that have expired.
