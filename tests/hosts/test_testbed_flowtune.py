@@ -266,6 +266,13 @@ def test_an_agent_says_what_is_wrong(tmp_path: Path) -> None:
         "anybody can guess": ["--host", "127.0.0.1", "--key", str(zeros)],
         "mode 644": ["--host", "127.0.0.1", "--key", str(shared)],
         "mode 666": ["--host", "127.0.0.1", "--key", "/dev/zero"],
+        "it is a folder; `subak-allocator key": ["--host", "127.0.0.1", "--key", str(tmp_path)],
+        "--host: 0.0.0.0 is the address of no host; give": ["--host", "0.0.0.0", "--key", str(key)],
+        "--host: 127.0.0.1 is given twice; name": [*here, "--host", "127.0.0.1"],
+        "--allocator: nobody has 0.0.0.0:5; give": [*here, "--allocator", "0.0.0.0:5"],
+        "--allocator: nobody has 127.0.0.1:0; give": [*here, "--allocator", "127.0.0.1:0"],
+        "--allocator: 127.0.0.1:9 is given twice; name": [*here, "--allocator", "127.0.0.1:9"],
+        "--device: there is no device nosuch0; `ip link`": [*here, "--device", "nosuch0"],
     }
     for words, options in refusals.items():
         _, said = _agent(*options).communicate(timeout=30)

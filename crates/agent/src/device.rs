@@ -40,7 +40,7 @@ impl Device {
     pub fn open(name: &str) -> Result<Self, String> {
         let file = File::open("/proc/thread-self/net/dev").map_err(|e| format!("devices cannot be counted: {e}"))?;
         let device = Device { file, name: name.to_string() };
-        device.counts().map(|_| device).ok_or_else(|| format!("there is no device {name}"))
+        device.counts().map(|_| device).ok_or_else(|| format!("there is no device {name}; `ip link` lists them"))
     }
 
     /// Sent and received traffic so far; `None` if the device is gone.

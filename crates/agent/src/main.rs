@@ -291,6 +291,14 @@ mod programs {
         }
     }
 
+    /// A value of `all` that is equal to an earlier one.
+    fn twice<T: Ord>(all: impl Iterator<Item = T>) -> Option<T> {
+        let mut sorted: Vec<T> = all.collect();
+        sorted.sort_unstable();
+        let at = sorted.windows(2).position(|pair| pair[0] == pair[1])?;
+        Some(sorted.swap_remove(at))
+    }
+
     fn weights_of(texts: &[String]) -> Result<Vec<(String, f64)>, String> {
         let read = texts.iter().map(|text| {
             let (whose, weight) = pair(text, "--weight")?;
@@ -306,25 +314,41 @@ mod programs {
             return Err(format!("--lease: {} is too short; give that of the allocator, 10ms at least", endpoint.lease));
         }
         let shortest = quantity::bytes(&endpoint.shortest).map_err(|e| format!("--shortest: {e}"))?;
-        let mut text = String::new();
-        let open = std::fs::File::open(&endpoint.key);
-        if let Ok(found) = open.as_ref().map_or_else(|_| std::fs::metadata(&endpoint.key), std::fs::File::metadata) {
-            let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
-            Secret::check_mode(mode).map_err(|e| format!("--key: {}: {e}", endpoint.key.display()))?;
-        }
-        let read = open.and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
         let unusable = |why: &dyn std::fmt::Display| {
             let hint = "`subak-allocator key --output FILE` makes a key";
             format!("--key: {}: {why}; {hint}", endpoint.key.display())
         };
+        let mut text = String::new();
+        let open = std::fs::File::open(&endpoint.key);
+        if let Ok(found) = open.as_ref().map_or_else(|_| std::fs::metadata(&endpoint.key), std::fs::File::metadata) {
+            if found.is_dir() {
+                return Err(unusable(&"it is a folder"));
+            }
+            let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
+            Secret::check_mode(mode).map_err(|e| format!("--key: {}: {e}", endpoint.key.display()))?;
+        }
+        let read = open.and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
         read.map_err(|e| unusable(&e))?;
         let hosts = endpoint.hosts.iter().map(|text| {
             let (address, netns) = text.split_once('@').unwrap_or((text, "/proc/self/ns/net"));
-            let address = address.parse().map_err(|e| {
-                format!("--host: \"{address}\": {e}; give 10.0.0.1 or 10.0.0.1@/run/netns/NAME, for example")
-            })?;
+            let hint = "give 10.0.0.1 or 10.0.0.1@/run/netns/NAME, for example";
+            let address: std::net::Ipv4Addr =
+                address.parse().map_err(|e| format!("--host: \"{address}\": {e}; {hint}"))?;
+            if address.is_unspecified() || address.is_multicast() || address.is_broadcast() {
+                return Err(format!("--host: {address} is the address of no host; {hint}"));
+            }
             Ok((address, netns.to_string()))
         });
+        let hosts = hosts.collect::<Result<Vec<_>, String>>()?;
+        if let Some(twice) = twice(hosts.iter().map(|(address, _)| address)) {
+            return Err(format!("--host: {twice} is given twice; name each host once"));
+        }
+        if let Some(nowhere) = endpoint.allocators.iter().find(|one| one.ip().is_unspecified() || one.port() == 0) {
+            return Err(format!("--allocator: nobody has {nowhere}; give the address and port on which it listens"));
+        }
+        if let Some(twice) = twice(endpoint.allocators.iter()) {
+            return Err(format!("--allocator: {twice} is given twice; name each allocator once"));
+        }
         let partners = endpoint.partners.iter().map(|text| match text.parse() {
             Ok(weights::Whose::To(address, bits)) => Ok((address, bits)),
             _ => Err(format!("--partners: \"{text}\" is no address, such as 10.0.0.0/16")),
@@ -336,7 +360,7 @@ mod programs {
         let known = endpoint.known.iter().map(|text| flowtune::known_of(text).map_err(|e| format!("--ipv6: {e}")));
         let order = flowtune::FlowtuneConfig {
             name: endpoint.name.clone(),
-            hosts: hosts.collect::<Result<_, String>>()?,
+            hosts,
             allocators: endpoint.allocators.clone(),
             secret: Secret::from_hex(&text).map_err(|e| unusable(&e))?,
             sockets_here: endpoint.sockets_here,

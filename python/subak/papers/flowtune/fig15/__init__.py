@@ -28,7 +28,13 @@ def _runs(raw: RawResults) -> list[Run]:
     """Mean scores, by run: over the running flows at all samples, or over flows with the setting ``completion``."""
     completion = raw.plan.settings.get("score") == "completion"
     table = _by_completion(raw) if completion else _by_sample(raw)
-    means = table.group_by(["seed", "load", "scheme"]).aggregate([("score", "mean")]).sort_by("seed").to_pylist()
+    # In one thread, since the order of a sum determines its rounding.
+    means = (
+        table.group_by(["seed", "load", "scheme"], use_threads=False)
+        .aggregate([("score", "mean")])
+        .sort_by("seed")
+        .to_pylist()
+    )
     runs: dict[int, Run] = {}
     for row in means:
         runs.setdefault(row["seed"], {})[row["scheme"], sim.paper_load(row["load"])] = row["score_mean"]
