@@ -29,12 +29,8 @@ def _runs(raw: RawResults) -> list[Run]:
     completion = raw.plan.settings.get("score") == "completion"
     table = _by_completion(raw) if completion else _by_sample(raw)
     # In one thread, since the order of a sum determines its rounding.
-    means = (
-        table.group_by(["seed", "load", "scheme"], use_threads=False)
-        .aggregate([("score", "mean")])
-        .sort_by("seed")
-        .to_pylist()
-    )
+    groups = table.group_by(["seed", "load", "scheme"], use_threads=False)
+    means = groups.aggregate([("score", "mean")]).sort_by("seed").to_pylist()
     runs: dict[int, Run] = {}
     for row in means:
         runs.setdefault(row["seed"], {})[row["scheme"], sim.paper_load(row["load"])] = row["score_mean"]
