@@ -9,7 +9,7 @@
 //! A target rate is at least the share `floor` of the slowest link of the path. The paper's simulations have 1.2% (120 Mb/s at
 //! 10 Gb/s, where all links of hosts are alike). A share of the line rate could exceed the capacity of a slow link further on.
 
-use super::prices::{PriceInterval, SubflowTargets};
+use super::prices::{PriceInterval, SubflowTargets, SHARE_TIME, share_ns};
 use crate::over::{Feedback, HANDSHAKE, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -43,6 +43,8 @@ pub struct GradientDescent {
     b: f64,
     interval: PriceInterval,
     floor: f64,
+    /// Time constant of the average of a subflow's share, ns; `None`: the default.
+    share_ns: Option<Ns>,
     handshake: bool,
 }
 
@@ -56,6 +58,7 @@ impl Optimizer for GradientDescent {
             Param::number("b", B, AMOUNT, "price for each byte of queue length"),
             PRICE_INTERVAL,
             FLOOR,
+            SHARE_TIME,
             HANDSHAKE,
         ],
         goal: Goal::Utility(Utilities::ALPHA_FAIR),
@@ -83,6 +86,7 @@ impl Optimizer for GradientDescent {
             b: params.within("b", 0.0, 1.0)?,
             interval: PriceInterval::new(params, 1.0, INTERVAL_S)?,
             floor: params.within("floor", 1e-9, 1.0)?,
+            share_ns: share_ns(params)?,
             handshake: params.flag("handshake"),
         })
     }
@@ -98,7 +102,7 @@ impl Optimizer for GradientDescent {
         doubts.into_iter().flatten().collect()
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
-        PriceTaker { wishes: SubflowTargets::for_rates(flow, self.floor), price_unit: price_unit(&flow.utility) }
+        PriceTaker { wishes: SubflowTargets::for_rates(flow, self.floor, self.share_ns), price_unit: price_unit(&flow.utility) }
     }
     fn price(&self, port: &Port) -> DgdPrice {
         DgdPrice { dgd: *self, interval_ns: self.interval.on(port.rtt_ns), price: 0.0, arrived_bytes: 0 }

@@ -14,7 +14,7 @@
 //! - a step reduces a price to a quarter at most, and an interval without derivatives leaves the price unchanged;
 //! - a bandwidth function has the derivative of a function that is linear from zero.
 
-use super::prices::{PriceInterval, SubflowTargets};
+use super::prices::{PriceInterval, SubflowTargets, SHARE_TIME, share_ns};
 use crate::over::{Feedback, HANDSHAKE, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -41,6 +41,8 @@ pub struct NedOptimizer {
     gamma: f64,
     drain: f64,
     interval: PriceInterval,
+    /// Time constant of the average of a subflow's share, ns; `None`: the default.
+    share_ns: Option<Ns>,
     handshake: bool,
 }
 
@@ -77,6 +79,7 @@ impl Optimizer for NedOptimizer {
             Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
             Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
             PRICE_INTERVAL,
+            SHARE_TIME,
             HANDSHAKE,
         ],
         goal: Goal::Utility(Utilities { ranks: false, curves: true, pooled_alpha: 1.0, ..Utilities::ALL }),
@@ -95,6 +98,7 @@ impl Optimizer for NedOptimizer {
             gamma: params.within("gamma", 1e-6, 2.0)?,
             drain: params.within("drain", 1.0, 1e9)?,
             interval: PriceInterval::new(params, 3.0, 1e-7)?,
+            share_ns: share_ns(params)?,
             handshake: params.flag("handshake"),
         })
     }
@@ -105,7 +109,7 @@ impl Optimizer for NedOptimizer {
         let top_bps = flow.utility.top_bps();
         let most_bps: IdVec<_, f64> = flow.paths.iter().map(|p| p.line_rate_bps.min(top_bps)).collect();
         NedSource {
-            wishes: SubflowTargets::for_rates(flow, FLOOR),
+            wishes: SubflowTargets::for_rates(flow, FLOOR, self.share_ns),
             answers: IdVec::filled(NedNote::default(), most_bps.len()),
             most_bps,
             demand_bps: flow.demand_bps,

@@ -4,7 +4,8 @@
 
 use crate::over::Feedback;
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Params, PathInfo};
+use subak_core::keys::ValueType;
+use subak_core::scheme::{FlowInfo, Param, Params, PathInfo};
 use subak_core::utility::Urgency;
 use subak_core::{IdVec, InputError, Ns, SubflowId, Utility};
 use subak_solve::xwi::{self, Marginal};
@@ -65,9 +66,23 @@ pub struct Bounds {
     pub most: f64,
 }
 
-/// Time constant of the average share of a subflow in its flow's rate, in base RTTs, for target rates. With the
-/// share of the last packet alone, a flow moves all its rate to the cheaper path within an RTT, and link prices do not
-/// converge.
+/// Parameter `share_time`: time constant of the average of a subflow's share in its flow's rate.
+pub const SHARE_TIME: Param = Param::number(
+    "share_time",
+    0.0,
+    ValueType::Time,
+    "time constant of a subflow's average share in its flow's rate; 0: 50 base RTTs for target rates; for weights a \
+     price interval over transports slower than Swift, and no average over the others",
+);
+
+/// `params.share_time`, ns; `None`: the optimizer's default.
+pub fn share_ns(params: &Params) -> Result<Option<Ns>, InputError> {
+    let given_s = params.within("share_time", 0.0, 10.0)?;
+    Ok((given_s > 0.0).then(|| ((given_s * 1e9).round() as Ns).max(1)))
+}
+
+/// Default of `share_time` for target rates, in base RTTs. With the share of the last packet alone, a flow moves all its
+/// rate to the cheaper path within an RTT, and link prices do not converge.
 const SHARE_RTTS: u64 = 50;
 
 /// Target weights or rates of a flow's subflows.
@@ -106,13 +121,13 @@ impl SubflowTargets {
 
     /// Target rates of a flow that has not started. The first target is the capacity of the path's slowest link. Later
     /// targets are between `floor` times that capacity and the line rate, since links may get faster. None exceeds the
-    /// rate above which the utility is constant.
-    pub fn for_rates(flow: &FlowInfo, floor: f64) -> Self {
+    /// rate above which the utility is constant. Shares of subflows are averages over `share_ns`.
+    pub fn for_rates(flow: &FlowInfo, floor: f64, share_ns: Option<Ns>) -> Self {
         let top_bps = flow.utility.top_bps();
         let wishes = Self::within(flow, |path| {
             [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps].map(|bps| bps.min(top_bps))
         });
-        SubflowTargets { share_ns: SHARE_RTTS * flow.rtt_ns, ..wishes }
+        SubflowTargets { share_ns: share_ns.unwrap_or(SHARE_RTTS * flow.rtt_ns), ..wishes }
     }
 
     fn within(flow: &FlowInfo, bounds_bps: impl Fn(&PathInfo) -> [f64; 3]) -> Self {

@@ -12,7 +12,7 @@
 //! that packets carry, at least the largest base RTT.
 
 use super::dgd::FLOOR;
-use super::prices::{PriceInterval, SubflowTargets};
+use super::prices::{PriceInterval, SubflowTargets, SHARE_TIME, share_ns};
 use crate::over::{Feedback, HANDSHAKE, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -43,6 +43,8 @@ pub struct FairShare {
     alpha: f64,
     interval: PriceInterval,
     floor: f64,
+    /// Time constant of the average of a subflow's share, ns; `None`: the default.
+    share_ns: Option<Ns>,
     handshake: bool,
     /// Time from a target rate to the rate, in addition to an RTT, ns.
     extra_ns: f64,
@@ -72,6 +74,7 @@ impl Optimizer for FairShare {
             Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             PRICE_INTERVAL,
             FLOOR,
+            SHARE_TIME,
             HANDSHAKE,
         ],
         goal: Goal::Utility(Utilities::ALPHA_FAIR),
@@ -104,6 +107,7 @@ impl Optimizer for FairShare {
             alpha: params.within("alpha", 0.01, 100.0)?,
             interval: PriceInterval::new(params, 0.5, 1e-7)?,
             floor: params.within("floor", 1e-9, 1.0)?,
+            share_ns: share_ns(params)?,
             handshake: params.flag("handshake"),
             extra_ns: 0.0,
         })
@@ -123,7 +127,7 @@ impl Optimizer for FairShare {
     }
     fn source(&self, flow: &FlowInfo) -> RcpStarSource {
         RcpStarSource {
-            wishes: SubflowTargets::for_rates(flow, self.floor),
+            wishes: SubflowTargets::for_rates(flow, self.floor, self.share_ns),
             rtt: IdVec::filled(RoundTrip::default(), flow.paths.len()),
         }
     }

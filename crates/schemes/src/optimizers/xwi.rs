@@ -10,7 +10,7 @@
 //! one packet more would hide that the link is half idle. Over a transport that takes many RTTs, a subflow's share in
 //! its flow is an average over an interval, since prices do not converge where shares change faster than rates follow.
 
-use super::prices::{Bounds, PriceInterval, SubflowTargets};
+use super::prices::{Bounds, PriceInterval, SHARE_TIME, SubflowTargets, share_ns};
 use crate::over::{Feedback, HANDSHAKE, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -72,6 +72,8 @@ pub struct Xwi {
     bounds: Bounds,
     /// Whether the transport converges slower than Swift.
     is_slowed: bool,
+    /// Time constant of the average of a subflow's share, ns; `None`: by the transport.
+    share_ns: Option<Ns>,
     handshake: bool,
 }
 
@@ -91,7 +93,18 @@ impl Optimizer for Xwi {
         name: "xwi",
         about: "weights that maximize utility, inferred from link prices (xWI)",
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016, section 4.2",
-        params: &[TIME_SCALE, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT, HANDSHAKE],
+        params: &[
+            TIME_SCALE,
+            PRICE_INTERVAL,
+            GUARD,
+            ETA,
+            BETA,
+            SYNCHRONIZED,
+            LEAST_WEIGHT,
+            MOST_WEIGHT,
+            SHARE_TIME,
+            HANDSHAKE,
+        ],
         goal: Goal::Utility(Utilities { curves: true, ..Utilities::ALL }),
         settles: Settles { within: 0.1, rtts: 100.0 },
     };
@@ -133,6 +146,7 @@ impl Optimizer for Xwi {
                 most: params.within("most_weight", 1.0, 1e9)?,
             },
             is_slowed: false,
+            share_ns: share_ns(params)?,
             handshake: params.flag("handshake"),
         })
     }
@@ -143,9 +157,9 @@ impl Optimizer for Xwi {
         Xwi { interval: self.interval.times(by), is_slowed: self.is_slowed || by > 1.0, ..self }
     }
     fn source(&self, flow: &FlowInfo) -> XwiSource {
-        let share_ns = if self.is_slowed { self.interval.on(flow.rtt_ns) } else { 0 };
+        let usual_ns = if self.is_slowed { self.interval.on(flow.rtt_ns) } else { 0 };
         XwiSource {
-            wishes: SubflowTargets::new(flow, self.bounds, share_ns),
+            wishes: SubflowTargets::new(flow, self.bounds, self.share_ns.unwrap_or(usual_ns)),
             residuals: IdVec::filled(Residual::default(), flow.paths.len()),
         }
     }
