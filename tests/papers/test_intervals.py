@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subak import _subak
-from subak.repro import Measured, stats
+from subak.repro import Measured, settle, stats
 from subak.repro.rules import Rule, judge
 
 INF = math.inf
@@ -273,3 +273,14 @@ def test_four_of_what_was_resampled_never_show_a_failure() -> None:
 def test_a_share_of_more_than_all_is_refused(hits: int, count: int) -> None:
     with pytest.raises(ValueError, match=str(hits)):
         stats.share(hits, count, "runs")
+
+
+def test_the_least_ratio_of_times_that_may_be_infinite_follows_from_its_sample() -> None:
+    """In some bootstrap samples both sides are infinite: their ratio is unknown, but not negative."""
+    slow = [1216.0, 1026.0, INF, 1256.0, 816.0, 1556.0, INF, 586.0, 926.0, INF] * 3
+    fast = [936.0, 876.0, 846.0, 1326.0, INF, 546.0, 796.0, 426.0, 856.0, 396.0] + [600.0] * 20
+    found = settle.least_ratio([slow], fast, [0.5, 0.95])
+    assert found.sample is not None
+    assert np.isnan(found.sample.sides["draws"]).any()
+    assert found.low == 0
+    assert stats.again(found.sample).interval == found.interval

@@ -317,9 +317,12 @@ def joint(
 
 
 def _not_below_zero(low: float, samples: Sequence[Array], drawn: Array, *, signed: bool) -> float:
-    """The lower end of an interval, which is at least 0 if no sample and no bootstrap sample is negative."""
-    nowhere = not signed and all(bool((one >= 0).all()) for one in (*samples, drawn))
-    return max(low, 0.0) if nowhere else low
+    """The lower end of an interval, which is at least 0 if no sample and no bootstrap sample is negative.
+
+    A bootstrap sample is NaN where both sides of a ratio are infinite: unknown, but not negative.
+    """
+    below = signed or any(bool((one < 0).any()) for one in (*samples, drawn))
+    return low if below else max(low, 0.0)
 
 
 def _shrink(sizes: Sequence[int]) -> float:
