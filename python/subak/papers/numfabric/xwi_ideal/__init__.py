@@ -87,7 +87,8 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Progress) -> d
     }
 
 
-def _draw(seed: int, equal: bool) -> tuple[subak.Network, list[list[int]]]:
+def draw_network(seed: int, equal: bool) -> tuple[subak.Network, list[list[int]]]:
+    """A random network, of 10 Gb/s everywhere if ``equal``, and the paths of its flows, by link."""
     stream = subak.Stream(seed, "xwi networks")
     links, flows = 20 + stream.below(181), 50 + stream.below(451)
     mixed = [(10e9, 25e9, 40e9, 100e9)[stream.below(4)] for _ in range(links)]
@@ -106,20 +107,20 @@ def _draw(seed: int, equal: bool) -> tuple[subak.Network, list[list[int]]]:
     return network, paths
 
 
-def _worst(got: Any, want: Any) -> float:
+def worst(got: Any, want: Any) -> float:
     """Largest relative error of a rate."""
     return float(np.max(np.abs(got / want - 1.0)))
 
 
 def _run(alpha: float, seed: int, law: _Law) -> _Ran:
-    network, paths = _draw(seed, law.equal)
+    network, paths = draw_network(seed, law.equal)
     lengths, flat = [len(path) for path in paths], np.array([link for path in paths for link in path])
     flows, policy = subak.Rows(np.cumsum([0, *lengths]), flat), {"kind": "alpha-fair", "alpha": alpha}
     answer = subak.solve(network, flows=flows, policy=policy, tolerance=1e-10)
     want, prices = answer.flows.to_numpy()["rate_bps"], answer.links.to_numpy()["price"]
     after = 100.0 if law.diminishing else math.inf
     xwi = subak.Xwi(network, flows=flows, policy=policy, beta=law.beta, eta=law.eta, diminish_after=after)
-    ran = _Ran(spread=_spread(flat, np.repeat(want, lengths), prices))
+    ran = _Ran(spread=spread(flat, np.repeat(want, lengths), prices))
     recent: list[Any] = []
     off_by = 0.0
     while xwi.iterations < STEPS and ran.exact is None:
@@ -127,7 +128,7 @@ def _run(alpha: float, seed: int, law: _Law) -> _Ran:
             break
         xwi.step()
         rates, step = xwi.rates, xwi.iterations
-        error = _worst(rates, want)
+        error = worst(rates, want)
         if error <= 0.01:
             ran.touched = ran.touched or step
             ran.settled = ran.settled or step
@@ -140,11 +141,11 @@ def _run(alpha: float, seed: int, law: _Law) -> _Ran:
     if off_by > 0.01:
         ran.settled, ran.off_by = None, off_by
         *before, now = recent
-        ran.period = next((k for k, rates in enumerate(reversed(before), 1) if _worst(rates, now) < 1e-9), None)
+        ran.period = next((k for k, rates in enumerate(reversed(before), 1) if worst(rates, now) < 1e-9), None)
     return ran
 
 
-def _spread(links: Any, rates_bps: Any, prices: Any) -> float:
+def spread(links: Any, rates_bps: Any, prices: Any) -> float:
     """Largest ratio of two optimal rates on one link with a positive price."""
     least, most = np.full(len(prices), math.inf), np.zeros(len(prices))
     np.minimum.at(least, links, rates_bps)
