@@ -99,6 +99,11 @@ fn keys_without_effect_are_said() {
             &[&scheme("cubic", "target = \"1ms\"")],
         ),
         (
+            &[&scheme("numfabric", "queues = 8, queue_low = 0.1"), alpha_1],
+            &["params.queues has no effect: queue is \"stfq\"", "params.queue_low has no effect: queue is \"stfq\""],
+            &[&scheme("numfabric", "queue = \"afq\", queues = 8, queue_low = 0.1"), alpha_1],
+        ),
+        (
             &[&hpcc(""), &nic("queue")],
             &["network.nic has no effect: the scheme has \"round-robin\" NICs"],
             &[&hpcc(""), &nic("round-robin")],

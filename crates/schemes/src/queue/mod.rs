@@ -1,20 +1,28 @@
 //! Output queues, which schemes share.
 
+mod afq;
+pub mod fair;
 mod fair_or_fifo;
 mod fifo;
 mod pfabric;
 mod priority;
 mod round_robin;
 pub mod sfq_codel;
+mod sp_pifo;
 mod stfq;
+mod weighted;
 
+pub use afq::{Afq, Beyond};
+pub use fair::{FairPlan, FairQueue};
 pub use fair_or_fifo::FairOrFifo;
 pub use fifo::Fifo;
 pub use pfabric::{PFabricQueue, Ranked};
 pub use priority::Priority;
 pub use round_robin::{QuantumUnit, RoundRobin, Weighed};
 pub use sfq_codel::{SfqCodel, SfqPlan};
+pub use sp_pifo::SpPifo;
 pub use stfq::{Stfq, VirtualLength};
+pub use weighted::{Service, Share, WeightedQueues};
 
 use subak_core::scheme::Class;
 

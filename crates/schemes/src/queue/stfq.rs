@@ -14,8 +14,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use subak_core::Ns;
 use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Scheme, Slab};
-use subak_core::{FlowId, Ns, SubflowId};
 
 /// A header that holds a virtual packet length.
 pub trait VirtualLength {
@@ -34,14 +34,20 @@ pub struct Stfq {
     waiting: BinaryHeap<Reverse<StfqPacket>>,
     /// Number of arrivals; among equal starts packets leave in order of arrival.
     came: u64,
+    times: StartTimes,
+    bytes: u64,
+    limit_bytes: u64,
+}
+
+/// Virtual time of a link, and the virtual finish of each flow's last packet.
+#[derive(Debug)]
+pub(super) struct StartTimes {
     /// Virtual time V: the virtual start of the packet that left last.
     virtual_time: f64,
     flows: HashMap<u64, StfqFlow, BuildHasherDefault<Spread>>,
     /// Flow-table size that triggers removal of idle flows.
     tidy_at: usize,
     idle_ns: Ns,
-    bytes: u64,
-    limit_bytes: u64,
 }
 
 /// A queued packet. Virtual starts are not negative, so that their bits have the same order as the numbers.
@@ -62,7 +68,7 @@ struct StfqFlow {
 
 /// Hasher of flow numbers.
 #[derive(Debug, Clone, Copy, Default)]
-struct Spread(u64);
+pub(super) struct Spread(u64);
 
 impl Hasher for Spread {
     #[inline]
@@ -81,30 +87,95 @@ impl Hasher for Spread {
     }
 }
 
-fn key(flow: FlowId, subflow: SubflowId) -> u64 {
-    u64::from(flow.0) << 8 | u64::from(subflow)
+/// Number of the packet's subflow among all.
+#[inline]
+pub(super) fn key_of<S: Scheme>(packet: &Packet<S>) -> u64 {
+    u64::from(packet.flow.0) << 8 | u64::from(packet.subflow)
 }
 
 /// Virtual length of a packet: zero for everything but data.
 #[inline]
-fn virtual_len<S: Scheme>(packet: &Packet<S>) -> f64
+pub(super) fn virtual_len<S: Scheme>(packet: &Packet<S>) -> f64
 where
     S::Data: VirtualLength,
 {
     if packet.kind == PacketKind::Data { packet.data.virtual_len() } else { 0.0 }
 }
 
-impl Stfq {
-    /// An empty queue of `port`.
-    pub fn new(port: &Port) -> Self {
+impl StartTimes {
+    /// Times at `port`, without flows.
+    pub(super) fn new(port: &Port) -> Self {
         let full_packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
-        Stfq {
-            waiting: BinaryHeap::new(),
-            came: 0,
+        StartTimes {
             virtual_time: 0.0,
             flows: HashMap::default(),
             tidy_at: FEW_FLOWS,
             idle_ns: (IDLE_PACKETS as f64 * full_packet_ns) as Ns,
+        }
+    }
+
+    /// Virtual start of a packet of this virtual length (NUMFabric, equation 12); also updates the flow's virtual
+    /// finish (equation 13).
+    #[inline]
+    pub(super) fn start(&mut self, now_ns: Ns, key: u64, length: f64) -> f64 {
+        if length == 0.0 {
+            return self.virtual_time;
+        }
+        let new = StfqFlow { finish: 0.0, last_ns: now_ns };
+        let flow = self.flows.entry(key).or_insert(new);
+        let start = flow.finish.max(self.virtual_time);
+        *flow = StfqFlow { finish: start + length, last_ns: now_ns };
+        start
+    }
+
+    /// Virtual finish of the flow's last packet; 0 without state.
+    #[inline]
+    pub(super) fn finish(&self, key: u64) -> f64 {
+        self.flows.get(&key).map_or(0.0, |flow| flow.finish)
+    }
+
+    /// Sets the virtual finish of the flow's last packet.
+    #[inline]
+    pub(super) fn set_finish(&mut self, now_ns: Ns, key: u64, finish: f64) {
+        self.flows.insert(key, StfqFlow { finish, last_ns: now_ns });
+    }
+
+    /// The packet with this virtual start leaves.
+    #[inline]
+    pub(super) fn leave(&mut self, start: f64) {
+        self.virtual_time = self.virtual_time.max(start);
+    }
+
+    /// Number of flows in the table.
+    pub(super) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether the table has the size at which idle flows are removed.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.flows.len() >= self.tidy_at
+    }
+
+    /// Removes idle flows from the table: those that are not `queued`.
+    #[cold]
+    pub(super) fn tidy(&mut self, now_ns: Ns, queued: impl Iterator<Item = u64>) {
+        let waiting: HashSet<u64, BuildHasherDefault<Spread>> = queued.collect();
+        let (virtual_time, idle_ns) = (self.virtual_time, self.idle_ns);
+        self.flows.retain(|key, flow| {
+            flow.finish > virtual_time && (now_ns - flow.last_ns < idle_ns || waiting.contains(key))
+        });
+        self.tidy_at = FEW_FLOWS.max(2 * self.flows.len());
+    }
+}
+
+impl Stfq {
+    /// An empty queue of `port`.
+    pub fn new(port: &Port) -> Self {
+        Stfq {
+            waiting: BinaryHeap::new(),
+            came: 0,
+            times: StartTimes::new(port),
             bytes: 0,
             limit_bytes: port.buffer_bytes,
         }
@@ -112,36 +183,7 @@ impl Stfq {
 
     /// Number of flows in the table.
     pub fn flows(&self) -> usize {
-        self.flows.len()
-    }
-
-    /// Virtual start of the packet (NUMFabric, equation 12); also updates the flow's virtual finish (equation 13).
-    #[inline]
-    fn start<S: Scheme>(&mut self, now_ns: Ns, packet: &Packet<S>) -> f64
-    where
-        S::Data: VirtualLength,
-    {
-        let length = virtual_len(packet);
-        if length == 0.0 {
-            return self.virtual_time;
-        }
-        let new = StfqFlow { finish: 0.0, last_ns: now_ns };
-        let flow = self.flows.entry(key(packet.flow, packet.subflow)).or_insert(new);
-        let start = flow.finish.max(self.virtual_time);
-        *flow = StfqFlow { finish: start + length, last_ns: now_ns };
-        start
-    }
-
-    /// Removes idle flows from the table.
-    #[cold]
-    fn tidy<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>) {
-        let of = |w: &Reverse<StfqPacket>| key(slab[w.0.packet].flow, slab[w.0.packet].subflow);
-        let waiting: HashSet<u64, BuildHasherDefault<Spread>> = self.waiting.iter().map(of).collect();
-        let (virtual_time, idle_ns) = (self.virtual_time, self.idle_ns);
-        self.flows.retain(|key, flow| {
-            flow.finish > virtual_time && (now_ns - flow.last_ns < idle_ns || waiting.contains(key))
-        });
-        self.tidy_at = FEW_FLOWS.max(2 * self.flows.len());
+        self.times.flows()
     }
 
     /// Drops the packet of the largest virtual length, the newest among equals.
@@ -159,7 +201,7 @@ impl Stfq {
         self.bytes -= u64::from(packet.bytes);
         // The flow's next packet starts as if the dropped one had not arrived.
         let finish = f64::from_bits(victim.start_bits) + virtual_len(packet);
-        if let Some(flow) = self.flows.get_mut(&key(packet.flow, packet.subflow))
+        if let Some(flow) = self.times.flows.get_mut(&key_of(packet))
             && flow.finish == finish
         {
             flow.finish = f64::from_bits(victim.start_bits);
@@ -174,7 +216,7 @@ where
 {
     #[inline]
     fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
-        let start = self.start(now_ns, &slab[packet]);
+        let start = self.times.start(now_ns, key_of(&slab[packet]), virtual_len(&slab[packet]));
         debug_assert!(start >= 0.0 && start.is_finite());
         self.waiting.push(Reverse(StfqPacket { start_bits: start.to_bits(), came: self.came, packet }));
         self.came += 1;
@@ -182,15 +224,15 @@ where
         while self.bytes > self.limit_bytes {
             self.drop_largest(slab, dropped);
         }
-        if self.flows.len() >= self.tidy_at {
-            self.tidy(now_ns, slab);
+        if self.times.is_full() {
+            self.times.tidy(now_ns, self.waiting.iter().map(|w| key_of(&slab[w.0.packet])));
         }
     }
 
     #[inline]
     fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         let Some(Reverse(next)) = self.waiting.pop() else { return Pop::Empty };
-        self.virtual_time = self.virtual_time.max(f64::from_bits(next.start_bits));
+        self.times.leave(f64::from_bits(next.start_bits));
         self.bytes -= u64::from(slab[next.packet].bytes);
         Pop::Packet(next.packet)
     }

@@ -1,16 +1,18 @@
 //! Swift: network-wide weighted max-min by fair queues at the links and windows at the hosts (NUMFabric, section 4.1).
 //!
-//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the
-//! time between packets. The sender computes a rate from it, smooths the rate into R, and sets its window to R (d0 +
-//! dt), d0 being the base RTT. That is just enough to keep a packet queued at the bottleneck. A sender starts with a
-//! burst, sends nothing on the first ACK, and knows R from the second ACK on.
+//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`](crate::queue::Stfq), or an
+//! approximation by a few FIFOs). The receiver measures the time between packets. The sender computes a rate from it,
+//! smooths the rate into R, and sets its window to R (d0 + dt), d0 being the base RTT. That is just enough to keep a
+//! packet queued at the bottleneck. A sender starts with a burst, sends nothing on the first ACK, and knows R from the
+//! second ACK on.
 //!
 //! Additions to the paper: samples weigh by their length, 1 - exp(-gap / ewma_time). After [`FORGET_NS`] without
 //! packets a sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow
 //! whose utility does not grow above some rate (the top of a bandwidth function) is paced at that rate.
 
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
-use crate::queue::{Stfq, VirtualLength};
+use crate::queue::fair::{BEYOND, HIGH, LOW, QUEUE, QUEUES, SERVICE, SHARE, SKETCH};
+use crate::queue::{FairPlan, FairQueue, VirtualLength};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
     Ack, Around, Carries, Doubt, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Rules, Scheme, Settles,
@@ -66,6 +68,7 @@ pub struct SwiftTransport {
     ewma_ns: f64,
     time_scale: f64,
     initial_packets: u64,
+    fair: FairPlan,
 }
 
 /// Swift header of a packet.
@@ -89,14 +92,14 @@ impl Transport for SwiftTransport {
         name: "swift",
         about: "network-wide weighted max-min by fair queues and packet-pair windows (NUMFabric's Swift; Google's is google-swift)",
         paper: "NUMFabric, section 4.1",
-        params: &[DT, EWMA_TIME, INITIAL_WINDOW, TIME_SCALE],
+        params: &[DT, EWMA_TIME, INITIAL_WINDOW, TIME_SCALE, QUEUE, QUEUES, LOW, HIGH, SERVICE, SHARE, BEYOND, SKETCH],
         goal: Goal::MaxMin,
         settles: Settles { within: 0.02, rtts: 20.0 },
     };
     type Wish = Weight;
     type Header = SwiftHeader;
     type Ctl = ();
-    type Queue<O: Optimizer<Wish = Weight>> = Stfq;
+    type Queue<O: Optimizer<Wish = Weight>> = FairQueue;
     type Source = SwiftSource;
     type Hop = ();
     type Sink = SwiftSink;
@@ -108,6 +111,7 @@ impl Transport for SwiftTransport {
             ewma_ns: params.within("ewma_time", 0.0, 1.0)? * 1e9,
             time_scale,
             initial_packets: params.within("initial_window", 2.0, 1e6)? as u64,
+            fair: FairPlan::new(params)?,
         })
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
@@ -119,8 +123,11 @@ impl Transport for SwiftTransport {
     fn rules(&self) -> Rules {
         Rules { per_hop: 1.3, ..Rules::default() }
     }
-    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Stfq {
-        Stfq::new(port)
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> FairQueue {
+        // Exact where all line rates are equal or above 8.6 Gb/s: a port does not know those of other links.
+        let full_weight = Weight::of_rate(port.capacity_bps).0 * Weight::factor(port.capacity_bps);
+        let full_weight = O::WEIGHTS_OF_RATES.then_some(full_weight);
+        self.fair.queue(port, full_weight)
     }
     fn source(&self, flow: &FlowInfo) -> SwiftSource {
         let subflow = |path: &PathInfo| SwiftSubflow {

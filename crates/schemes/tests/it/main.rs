@@ -1,5 +1,6 @@
 //! Integration tests of the crate in one program, so that it is linked only once.
 
+mod few_queues;
 mod perc_figures;
 mod perc_sizes;
 mod stfq;
