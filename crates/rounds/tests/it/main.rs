@@ -4,5 +4,6 @@ mod converge;
 mod drops;
 mod dynamics;
 mod levels;
+mod orders;
 mod stepping;
 mod sweep;
