@@ -50,6 +50,7 @@ fn every_order_of_s_perc_star_is_exact_again_after_a_loss() {
         }
     }
     settles(&networks::figure_2_1(), OrderLimits::LOSS);
+    settles(&networks::chain(), OrderLimits { settled: true, ..OrderLimits::LOSS });
     settles(&networks::crossing(), OrderLimits { visits: 2, reverse: true, ..OrderLimits::LOSS });
     for seed in 0..4 {
         settles(&networks::random(3, 3, 2, seed), OrderLimits::LOSS);
@@ -155,9 +156,10 @@ fn families(count: u64) -> Vec<Family> {
         family("2 links, 2 flows, two passes, reverse", two(2), OrderLimits { visits: 2, reverse: true, ..loss }),
         family("3 links, 3 flows of 2 links", random(3, 3, 2, count), loss),
         family("3 links, 3 flows, exact before", random(3, 3, 3, count), settled(loss)),
+        family("4 links, 4 flows, a chain", vec![networks::chain()], loss),
         family("4 links, 4 flows of 2 links, exact before", random(4, 4, 2, count), settled(loss)),
         family("4 links, 4 flows of 2 links, common ends", random(4, 4, 2, count / 2), common),
-        family("4 links, 4 flows, common ends, exact before", random(4, 4, 4, count / 2), settled(common)),
+        family("4 links, 4 flows, common ends, exact before", random(4, 4, 4, count / 5), settled(common)),
     ]
 }
 

@@ -26,6 +26,11 @@ pub fn crossing() -> Setup {
     network(&[12.0, 18.0], &[vec![0, 1], vec![1, 0]])
 }
 
+/// Four links in a chain, three levels of bottlenecks.
+pub fn chain() -> Setup {
+    network(&[10.0, 20.0, 40.0, 80.0], &[vec![0, 1], vec![1, 2], vec![2, 3], vec![3]])
+}
+
 /// Every network of at most two links of 12 or 18 Gb/s and at most three flows, on which every link is used, once up to
 /// the names of links and flows.
 pub fn all_of_two_links() -> Vec<Setup> {
