@@ -100,7 +100,7 @@ fn keys_without_effect_are_said() {
         ),
         (
             &[&scheme("numfabric", "queues = 8, queue_low = 0.1"), alpha_1],
-            &["params.queues has no effect: queue is \"stfq\"", "params.queue_low has no effect: queue is \"stfq\""],
+            &["params.queue_low has no effect: queue is \"stfq\"", "params.queues has no effect: queue is \"stfq\""],
             &[&scheme("numfabric", "queue = \"afq\", queues = 8, queue_low = 0.1"), alpha_1],
         ),
         (
