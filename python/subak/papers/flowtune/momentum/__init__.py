@@ -137,8 +137,9 @@ def _steps(job: tuple[int, int]) -> dict[str, list[float]]:
 def _law(
     network: subak.Network, stages: list[tuple[subak.Rows, Any]], gamma: float | None, momentum: float | None
 ) -> list[float]:
-    method = "accelerated" if momentum is None else "ned"
-    ned = subak.Ned(network, method=method, gamma=gamma, bounded=momentum is not None)
+    ned = subak.Ned(
+        network, method="accelerated" if momentum is None else "ned", gamma=gamma, bounded=momentum is not None
+    )
     found, numbers = [], np.zeros(0, dtype=np.uint32)
     for rows, want in stages:
         if len(numbers):
