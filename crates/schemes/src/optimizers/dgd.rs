@@ -9,7 +9,7 @@
 //! A target rate is at least the share `floor` of the slowest link of the path. The paper's simulations have 1.2% (120 Mb/s at
 //! 10 Gb/s, where all links of hosts are alike). A share of the line rate could exceed the capacity of a slow link further on.
 
-use super::prices::{PriceInterval, SubflowTargets, SHARE_TIME, share_ns};
+use super::prices::{PriceInterval, SHARE_TIME, SubflowTargets, share_ns};
 use crate::over::{Feedback, HANDSHAKE, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};
@@ -102,7 +102,10 @@ impl Optimizer for GradientDescent {
         doubts.into_iter().flatten().collect()
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
-        PriceTaker { wishes: SubflowTargets::for_rates(flow, self.floor, self.share_ns), price_unit: price_unit(&flow.utility) }
+        PriceTaker {
+            wishes: SubflowTargets::for_rates(flow, self.floor, self.share_ns),
+            price_unit: price_unit(&flow.utility),
+        }
     }
     fn price(&self, port: &Port) -> DgdPrice {
         DgdPrice { dgd: *self, interval_ns: self.interval.on(port.rtt_ns), price: 0.0, arrived_bytes: 0 }

@@ -14,7 +14,7 @@
 //! - a step reduces a price to a quarter at most, and an interval without derivatives leaves the price unchanged;
 //! - a bandwidth function has the derivative of a function that is linear from zero.
 
-use super::prices::{PriceInterval, SubflowTargets, SHARE_TIME, share_ns};
+use super::prices::{PriceInterval, SHARE_TIME, SubflowTargets, share_ns};
 use crate::over::{Feedback, HANDSHAKE, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};

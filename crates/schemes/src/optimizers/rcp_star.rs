@@ -12,7 +12,7 @@
 //! that packets carry, at least the largest base RTT.
 
 use super::dgd::FLOOR;
-use super::prices::{PriceInterval, SubflowTargets, SHARE_TIME, share_ns};
+use super::prices::{PriceInterval, SHARE_TIME, SubflowTargets, share_ns};
 use crate::over::{Feedback, HANDSHAKE, NumberNote, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, ValueType};

@@ -72,10 +72,10 @@ def draw(raw: RawResults) -> Figure:
     """Share of changes that settle, time, error and wait by the number of queues."""
     figure, plots = figures.axes(rows=2, columns=2)
     shown = {
-        "most_settled": "changes after which 95% of flows come within 10%, %",
-        "half_p50": "us until half of the flows are within 10%, median",
-        "error": "error of the median flow before the next change, %",
-        "wait": "p99 of the packets' queueing delay, us",
+        "most_settled": "changes that settle, %",
+        "half_p50": "us until half of the flows are near",
+        "error": "error of the median flow, %",
+        "wait": "p99 queueing delay, us",
     }
     ran = _ran(raw)
     for plot, (name, label) in zip(plots, shown.items(), strict=True):
