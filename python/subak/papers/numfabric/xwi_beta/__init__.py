@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALPHAS = (1.0, 2.0, 4.0)
-LOOPS = (1.0, 2.0, 8.0, 32.0)
+LOOPS = (2.0, 8.0, 32.0)
 """Values of 1 - beta times the median gain. Those with a beta below 0 are left out."""
 STEPS = 2500
 """Steps with beta 0.9 and less. A larger beta has more, by the smaller share of the new price."""
 SETTLED = 500
 """Steps within 1% after which a run counts as converged, likewise."""
+EXACT = 1e-6
+"""Largest error with which it counts as converged at once."""
 FULL = 1e-9
 """Price, relative to the largest one, above which a link counts as full."""
 COLUMNS = ["alpha", "network", "median_gain", "largest_gain", "spread", "loop", "beta", "settled_steps", "off_by"]
@@ -85,7 +87,7 @@ def _settle(xwi: subak.Xwi, want: Any, slower: float) -> tuple[int | None, float
         xwi.step()
         error = xwi_ideal.worst(xwi.rates, want)
         settled = None if error > 0.01 else settled or xwi.iterations
-        if settled is not None and xwi.iterations >= settled + slower * SETTLED:
+        if error <= EXACT or (settled is not None and xwi.iterations >= settled + slower * SETTLED):
             break
     return settled, error
 
