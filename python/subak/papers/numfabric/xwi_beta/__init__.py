@@ -55,10 +55,8 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Progress) -> d
 
 def _tell(values: dict[str, Any], name: str, rows: list[list[Any]]) -> None:
     settled = [row[COLUMNS.index("settled_steps")] for row in rows]
-    if rows:
-        values[name] = computed.share("runs", sum(s is not None for s in settled), len(settled))
-        steps = [math.inf if s is None else s for s in settled]
-        values[f"steps {name}"] = computed.sample("median", "runs", steps)
+    values[name] = computed.share("runs", sum(s is not None for s in settled), len(settled))
+    values[f"steps {name}"] = computed.sample("median", "runs", [math.inf if s is None else s for s in settled])
 
 
 def _run(alpha: float, seed: int) -> list[list[Any]]:
@@ -132,6 +130,10 @@ def draw(raw: RawResults) -> Figure:
     by_median.set(ylim=(0, 1.03))
     by_largest.set(xscale="log", yscale="log", xlabel="(1 - beta) times the largest gain")
     by_largest.set(ylabel="(1 - beta) times the median gain")
+    by_median.set_xticks(LOOPS, [f"{loop:g}" for loop in LOOPS])
+    by_largest.set_yticks(LOOPS, [f"{loop:g}" for loop in LOOPS])
+    by_median.minorticks_off()
+    by_largest.minorticks_off()
     for plot in (by_median, by_largest):
         plot.legend(fontsize="small")
     return figure
