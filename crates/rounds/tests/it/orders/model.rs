@@ -28,7 +28,7 @@ pub trait Explored: Rule<Link: Copy> {
     fn round_numbers(fields: &Self::Fields) -> Option<&[u8]>;
 }
 
-/// What happens, and how often.
+/// The events of an order, and the number of each.
 #[derive(Debug, Clone, Copy)]
 pub struct OrderLimits {
     /// Packets of a flow that a link has between two ends of its round, at most.
