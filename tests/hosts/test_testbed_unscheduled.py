@@ -25,6 +25,10 @@ while (now := time.monotonic() - begun) < float(sys.argv[3]):
         sent += 1
     time.sleep(0.002)
 """
+MOST_RESENT = 250
+"""Retransmissions as the flood begins. It overloads the link by 28 Mb/s until agents have measured it in two intervals of
+20 ms. Of each 20 ms after that 30 packets of the paced flows are lost; a busy machine adds some. 400 and more were lost
+while the allocator took a tenth of each report."""
 RESENT = """
 with open("/proc/self/net/snmp") as file:
     names, values = [row.split() for row in file if row.startswith("Tcp:")]
@@ -87,7 +91,7 @@ def test_paced_flows_share_what_foreign_traffic_leaves(tmp_path: Path) -> None:
         (tmp_path / f"{attempt}").mkdir()
         during, onset, later, after = _beside_a_flood(tmp_path / f"{attempt}")
         seen.append((during, onset, later, after))
-        if all(abs(part - 1) < 0.1 for part in during) and onset < 100 and later < 20 and after > 0.9:
+        if all(abs(part - 1) < 0.1 for part in during) and onset < MOST_RESENT and later < 20 and after > 0.9:
             return
     pytest.fail(f"parts of the rates, retransmissions at first and later, part of the link afterwards: {seen}")
 

@@ -8,7 +8,7 @@
 //! it sent, for the packets cut off at both ends of the interval, so that a busy link counts as fully used. Where an
 //! interval has fewer than `PACKETS`, such as at a slow NIC, the utilization is a moving average over about so many:
 //! one packet more would hide that the link is half idle. Over a transport that takes many RTTs, a subflow's share in
-//! its flow is an average over an interval, since prices do not converge where shares change faster than rates follow.
+//! its flow is an average over an interval by default. Weights over soze-virtual and s-PERC converge without it too.
 
 use super::prices::{Bounds, PriceInterval, SHARE_TIME, SubflowTargets, share_ns};
 use crate::over::{Feedback, HANDSHAKE, Optimizer, OptimizerSource, Part, Price, Weight};

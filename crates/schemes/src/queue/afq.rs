@@ -11,11 +11,12 @@
 //! may share counters. ACKs and control packets have priority over all data. A full buffer drops the arriving packet.
 //! Packets of one flow stay in order.
 
+use super::control_first::{ControlFirst, Discipline};
 use super::stfq::{StartTimes, VirtualLength, key_of, virtual_len};
 use std::collections::VecDeque;
 use subak_core::Ns;
 use subak_core::rng::mix;
-use subak_core::scheme::{PacketId, PacketKind, Pop, Port, Queue, Scheme, Slab};
+use subak_core::scheme::{PacketId, Port, Scheme, Slab};
 
 /// Number of rows of the count-min sketch.
 pub const ROWS: usize = 2;
@@ -29,10 +30,12 @@ pub enum Beyond {
     Last,
 }
 
+/// Calendar queues for data, and priority for the rest.
+pub type Afq = ControlFirst<Calendar>;
+
 /// Calendar queues: FIFOs that are served in turns.
 #[derive(Debug)]
-pub struct Afq {
-    first: VecDeque<PacketId>,
+pub struct Calendar {
     fifos: Vec<VecDeque<PacketId>>,
     /// The round that is served.
     round: u64,
@@ -40,10 +43,6 @@ pub struct Afq {
     round_len: f64,
     beyond: Beyond,
     finishes: Finishes,
-    /// Queued data packets.
-    data: usize,
-    bytes: u64,
-    limit_bytes: u64,
 }
 
 /// Virtual finish of each flow's last packet, in rounds.
@@ -94,24 +93,17 @@ impl Afq {
             0 => Finishes::Exact(StartTimes::new(port)),
             _ => Finishes::Sketch { counters: vec![0.0; ROWS * columns], seed: port.seed },
         };
-        Afq {
-            first: VecDeque::new(),
-            fifos: vec![VecDeque::new(); queues],
-            round: 0,
-            round_len,
-            beyond,
-            finishes,
-            data: 0,
-            bytes: 0,
-            limit_bytes: port.buffer_bytes,
-        }
+        let fifos = vec![VecDeque::new(); queues];
+        ControlFirst::of(port, Calendar { fifos, round: 0, round_len, beyond, finishes })
     }
 
     /// The round that is served.
     pub fn round(&self) -> u64 {
-        self.round
+        self.data.round
     }
+}
 
+impl Calendar {
     fn place(&self, round: u64) -> usize {
         (round % self.fifos.len() as u64) as usize
     }
@@ -130,20 +122,6 @@ impl Afq {
         Some(round)
     }
 
-    fn next_data(&mut self) -> Option<PacketId> {
-        if self.data == 0 {
-            return None;
-        }
-        self.data -= 1;
-        loop {
-            let at = self.place(self.round);
-            if let Some(packet) = self.fifos[at].pop_front() {
-                return Some(packet);
-            }
-            self.round += 1;
-        }
-    }
-
     #[cold]
     fn tidy<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>) {
         if let Finishes::Exact(times) = &mut self.finishes {
@@ -153,45 +131,28 @@ impl Afq {
     }
 }
 
-impl<S: Scheme> Queue<S> for Afq
+impl<S: Scheme> Discipline<S> for Calendar
 where
     S::Data: VirtualLength,
 {
-    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
-        let bytes = u64::from(slab[packet].bytes);
-        if self.bytes + bytes > self.limit_bytes {
-            dropped.push(packet);
-            return;
-        }
-        if slab[packet].kind == PacketKind::Data {
-            let length = virtual_len(&slab[packet]) / self.round_len;
-            let Some(round) = self.admit(now_ns, key_of(&slab[packet]), length) else {
-                dropped.push(packet);
-                return;
-            };
-            let at = self.place(round);
-            self.fifos[at].push_back(packet);
-            self.data += 1;
-        } else {
-            self.first.push_back(packet);
-        }
-        self.bytes += bytes;
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &Slab<S>) -> bool {
+        let length = virtual_len(&slab[packet]) / self.round_len;
+        let Some(round) = self.admit(now_ns, key_of(&slab[packet]), length) else { return false };
+        let at = self.place(round);
+        self.fifos[at].push_back(packet);
         if matches!(&self.finishes, Finishes::Exact(times) if times.is_full()) {
             self.tidy(now_ns, slab);
         }
+        true
     }
 
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
-        let Some(packet) = self.first.pop_front().or_else(|| self.next_data()) else { return Pop::Empty };
-        self.bytes -= u64::from(slab[packet].bytes);
-        Pop::Packet(packet)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.first.len() + self.data
+    fn pop(&mut self, _slab: &Slab<S>) -> Option<PacketId> {
+        loop {
+            let at = self.place(self.round);
+            if let Some(packet) = self.fifos[at].pop_front() {
+                return Some(packet);
+            }
+            self.round += 1;
+        }
     }
 }

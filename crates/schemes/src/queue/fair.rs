@@ -21,7 +21,8 @@ pub const LOW: Param = Param::number(
     0.0,
     AMOUNT,
     "lowest weight of the queues, and the weight whose full packet is as long as all rounds of AFQ; in link rates under \
-     optimizers whose weights stand for rates; 0: 0.05, and 1 under other optimizers",
+     optimizers whose weights stand for rates; 0: a twentieth of queue_high, and without it 0.05, or 1 under other \
+     optimizers",
 )
 .only("queue", &["weighted", "afq"]);
 /// Parameter `queue_high`: weight of the last queue.
@@ -83,8 +84,10 @@ enum Discipline {
 }
 
 impl FairPlan {
-    /// Number of queues of the largest plan.
-    const MOST_QUEUES: f64 = 65_536.0;
+    /// Most queues of a link. Switches have 8 to 32.
+    const MOST_QUEUES: f64 = 1024.0;
+    /// Most counters in a row of a link's sketch. AFQ's paper has up to 16,384.
+    const MOST_COUNTERS: f64 = 65_536.0;
 
     /// Reads the parameters.
     pub fn new(params: &Params) -> Result<Self, InputError> {
@@ -97,7 +100,7 @@ impl FairPlan {
             "sp-pifo" => Discipline::SpPifo,
             "afq" => {
                 let beyond = if params.word("beyond") == "drop" { Beyond::Drop } else { Beyond::Last };
-                Discipline::Afq { beyond, columns: params.whole("sketch", 0.0, 1e7)? as usize }
+                Discipline::Afq { beyond, columns: params.whole("sketch", 0.0, Self::MOST_COUNTERS)? as usize }
             }
             _ => Discipline::Stfq,
         };
@@ -111,13 +114,20 @@ impl FairPlan {
 
     /// The queue before `port`; `full_weight` is the weight that stands for the link's rate, if weights stand for rates.
     pub fn queue(&self, port: &Port, full_weight: Option<f64>) -> FairQueue {
-        let default_low = if full_weight.is_some() { 0.05 } else { 1.0 };
-        let low = if self.low > 0.0 { self.low } else { default_low };
-        let high = if self.high > 0.0 { self.high } else { RANGE * low };
+        let low = match full_weight {
+            _ if self.low > 0.0 => self.low,
+            Some(_) => 0.05,
+            None => 1.0,
+        };
         let unit = full_weight.unwrap_or(1.0);
         match self.discipline {
             Discipline::Stfq => FairQueue::Stfq(Stfq::new(port)),
             Discipline::Weighted(share, service) => {
+                let (low, high) = match self.high {
+                    0.0 => (low, RANGE * low),
+                    high if self.low > 0.0 => (low, high),
+                    high => (high / RANGE, high),
+                };
                 let range = (low * unit, high * unit);
                 FairQueue::Weighted(WeightedQueues::new(port, self.queues, range, share, service))
             }

@@ -1,6 +1,7 @@
 //! Output queues, which schemes share.
 
 mod afq;
+mod control_first;
 pub mod fair;
 mod fair_or_fifo;
 mod fifo;
@@ -13,6 +14,7 @@ mod stfq;
 mod weighted;
 
 pub use afq::{Afq, Beyond};
+pub use control_first::{ControlFirst, Discipline};
 pub use fair::{FairPlan, FairQueue};
 pub use fair_or_fifo::FairOrFifo;
 pub use fifo::Fifo;

@@ -8,21 +8,21 @@
 //! Ranks may leave out of order, also those of one flow. ACKs and control packets have a FIFO of their own with priority
 //! over all data: under STFQ they start at V. A full buffer drops the arriving packet, which is not charged to its flow.
 
+use super::control_first::{ControlFirst, Discipline};
 use super::stfq::{StartTimes, VirtualLength, key_of, virtual_len};
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_core::scheme::{PacketId, PacketKind, Pop, Port, Queue, Scheme, Slab};
+use subak_core::scheme::{PacketId, Port, Scheme, Slab};
+
+/// SP-PIFO for data, and priority for the rest.
+pub type SpPifo = ControlFirst<AdaptiveFifos>;
 
 /// Strict-priority FIFOs with bounds that adapt to the ranks.
 #[derive(Debug)]
-pub struct SpPifo {
-    first: VecDeque<PacketId>,
+pub struct AdaptiveFifos {
     /// FIFOs of data, highest priority first.
     fifos: Vec<Fifo>,
     times: StartTimes,
-    packets: usize,
-    bytes: u64,
-    limit_bytes: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -35,21 +35,16 @@ struct Fifo {
 impl SpPifo {
     /// `queues` empty FIFOs before `port`.
     pub fn new(port: &Port, queues: usize) -> Self {
-        SpPifo {
-            first: VecDeque::new(),
-            fifos: vec![Fifo::default(); queues],
-            times: StartTimes::new(port),
-            packets: 0,
-            bytes: 0,
-            limit_bytes: port.buffer_bytes,
-        }
+        ControlFirst::of(port, AdaptiveFifos { fifos: vec![Fifo::default(); queues], times: StartTimes::new(port) })
     }
 
     /// Bounds of the FIFOs, highest priority first.
     pub fn bounds(&self) -> Vec<f64> {
-        self.fifos.iter().map(|fifo| fifo.bound).collect()
+        self.data.fifos.iter().map(|fifo| fifo.bound).collect()
     }
+}
 
+impl AdaptiveFifos {
     /// Adapts the bounds to `rank`, and returns the index of its FIFO.
     fn place(&mut self, rank: f64) -> usize {
         if let Some(at) = self.fifos.iter().rposition(|fifo| fifo.bound <= rank) {
@@ -65,22 +60,11 @@ impl SpPifo {
     }
 }
 
-impl<S: Scheme> Queue<S> for SpPifo
+impl<S: Scheme> Discipline<S> for AdaptiveFifos
 where
     S::Data: VirtualLength,
 {
-    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
-        let bytes = u64::from(slab[packet].bytes);
-        if self.bytes + bytes > self.limit_bytes {
-            dropped.push(packet);
-            return;
-        }
-        self.bytes += bytes;
-        self.packets += 1;
-        if slab[packet].kind != PacketKind::Data {
-            self.first.push_back(packet);
-            return;
-        }
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &Slab<S>) -> bool {
         let rank = self.times.start(now_ns, key_of(&slab[packet]), virtual_len(&slab[packet]));
         let at = self.place(rank);
         self.fifos[at].packets.push_back((packet, rank));
@@ -88,25 +72,12 @@ where
             let queued = self.fifos.iter().flat_map(|fifo| &fifo.packets).map(|&(packet, _)| key_of(&slab[packet]));
             self.times.tidy(now_ns, queued);
         }
+        true
     }
 
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
-        let next = self.first.pop_front().or_else(|| {
-            let (packet, rank) = self.fifos.iter_mut().find_map(|fifo| fifo.packets.pop_front())?;
-            self.times.leave(rank);
-            Some(packet)
-        });
-        let Some(packet) = next else { return Pop::Empty };
-        self.packets -= 1;
-        self.bytes -= u64::from(slab[packet].bytes);
-        Pop::Packet(packet)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets
+    fn pop(&mut self, _slab: &Slab<S>) -> Option<PacketId> {
+        let (packet, rank) = self.fifos.iter_mut().find_map(|fifo| fifo.packets.pop_front())?;
+        self.times.leave(rank);
+        Some(packet)
     }
 }

@@ -9,14 +9,14 @@
 //! robin (Shreedhar and Varghese, SIGCOMM 1995; [`Service::Drr`]). Round robin forgets what a queue was served before it
 //! became empty. Under Swift flows have about one packet queued, so that queues are often empty.
 //!
-//! A flow whose weight changes may have packets in two queues, which leave out of order. ACKs and control packets have
-//! priority over all data. A full buffer drops the arriving packet.
+//! A flow whose weight changes may have packets in two queues, which leave out of order.
 
+use super::control_first::{ControlFirst, Discipline};
 use super::stfq::{Spread, VirtualLength, key_of, virtual_len};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use subak_core::Ns;
-use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Scheme, Slab};
+use subak_core::scheme::{Packet, PacketId, Port, Scheme, Slab};
 
 /// Full packets whose transmission time is the interval in which a flow counts.
 pub const ACTIVE_PACKETS: f64 = 100.0;
@@ -39,10 +39,12 @@ pub enum Service {
     Drr,
 }
 
+/// Queues of fixed weights for data, and priority for the rest.
+pub type WeightedQueues = ControlFirst<Weights>;
+
 /// Queues of fixed weights.
 #[derive(Debug)]
-pub struct WeightedQueues {
-    first: VecDeque<PacketId>,
+pub struct Weights {
     queues: Vec<WeightedQueue>,
     share: Share,
     low: f64,
@@ -51,9 +53,6 @@ pub struct WeightedQueues {
     mtu_bytes: f64,
     flows: ActiveFlows,
     order: Order,
-    data: usize,
-    bytes: u64,
-    limit_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -112,8 +111,7 @@ impl WeightedQueues {
         let steps = (queues - 1) as f64;
         let weight = |k: usize| if steps > 0.0 { libm::pow(ratio, k as f64 / steps - 1.0) } else { 1.0 };
         let interval_ns = ACTIVE_PACKETS * f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
-        WeightedQueues {
-            first: VecDeque::new(),
+        let data = Weights {
             queues: (0..queues).map(|k| WeightedQueue { weight: weight(k), ..WeightedQueue::default() }).collect(),
             share,
             low,
@@ -124,14 +122,18 @@ impl WeightedQueues {
                 Service::Wfq => Order::Wfq(0.0),
                 Service::Drr => Order::Drr(VecDeque::new(), false),
             },
-            data: 0,
-            bytes: 0,
-            limit_bytes: port.buffer_bytes,
-        }
+        };
+        ControlFirst::of(port, data)
     }
 
     /// Index of the queue for a weight.
     pub fn place(&self, weight: f64) -> usize {
+        self.data.place(weight)
+    }
+}
+
+impl Weights {
+    fn place(&self, weight: f64) -> usize {
         let at = (libm::log(weight / self.low) * self.per_e).round();
         at.clamp(0.0, (self.queues.len() - 1) as f64) as usize
     }
@@ -150,42 +152,6 @@ impl WeightedQueues {
         let WeightedQueue { weight, flows, .. } = self.queues[at];
         // Packets may be left when their flow no longer counts.
         if self.share == Share::Flows { weight * flows.max(1) as f64 } else { weight }
-    }
-
-    fn push_data<S: Scheme>(&mut self, now_ns: Ns, packet: PacketId, slab: &Slab<S>)
-    where
-        S::Data: VirtualLength,
-    {
-        let at = self.place_of(&slab[packet]);
-        self.flows.see(now_ns, key_of(&slab[packet]), at, &mut self.queues);
-        let share = self.share_of(at);
-        let queue = &mut self.queues[at];
-        let start = match &mut self.order {
-            Order::Wfq(virtual_time) => {
-                let start = queue.counter.max(*virtual_time);
-                queue.counter = start + f64::from(slab[packet].bytes) / share;
-                start
-            }
-            Order::Drr(round, _) => {
-                if queue.packets.is_empty() {
-                    round.push_back(at);
-                }
-                0.0
-            }
-        };
-        queue.packets.push_back((packet, start));
-        self.data += 1;
-    }
-
-    fn pop_data<S: Scheme>(&mut self, slab: &Slab<S>) -> Option<PacketId> {
-        if self.data == 0 {
-            return None;
-        }
-        self.data -= 1;
-        match self.order {
-            Order::Wfq(_) => self.pop_earliest(),
-            Order::Drr(..) => self.pop_in_round(slab),
-        }
     }
 
     /// The packet of the smallest virtual start; among equals that of the lowest queue.
@@ -241,35 +207,36 @@ impl WeightedQueues {
     }
 }
 
-impl<S: Scheme> Queue<S> for WeightedQueues
+impl<S: Scheme> Discipline<S> for Weights
 where
     S::Data: VirtualLength,
 {
-    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
-        let bytes = u64::from(slab[packet].bytes);
-        if self.bytes + bytes > self.limit_bytes {
-            dropped.push(packet);
-            return;
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &Slab<S>) -> bool {
+        let at = self.place_of(&slab[packet]);
+        self.flows.see(now_ns, key_of(&slab[packet]), at, &mut self.queues);
+        let share = self.share_of(at);
+        let queue = &mut self.queues[at];
+        let start = match &mut self.order {
+            Order::Wfq(virtual_time) => {
+                let start = queue.counter.max(*virtual_time);
+                queue.counter = start + f64::from(slab[packet].bytes) / share;
+                start
+            }
+            Order::Drr(round, _) => {
+                if queue.packets.is_empty() {
+                    round.push_back(at);
+                }
+                0.0
+            }
+        };
+        queue.packets.push_back((packet, start));
+        true
+    }
+
+    fn pop(&mut self, slab: &Slab<S>) -> Option<PacketId> {
+        match self.order {
+            Order::Wfq(_) => self.pop_earliest(),
+            Order::Drr(..) => self.pop_in_round(slab),
         }
-        self.bytes += bytes;
-        if slab[packet].kind == PacketKind::Data {
-            self.push_data(now_ns, packet, slab);
-        } else {
-            self.first.push_back(packet);
-        }
-    }
-
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
-        let Some(packet) = self.first.pop_front().or_else(|| self.pop_data(slab)) else { return Pop::Empty };
-        self.bytes -= u64::from(slab[packet].bytes);
-        Pop::Packet(packet)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.first.len() + self.data
     }
 }

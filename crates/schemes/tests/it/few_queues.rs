@@ -1,66 +1,12 @@
 //! Approximations of start-time fair queueing by a few FIFOs: worked examples, order within a flow, nothing lost, and
 //! many calendar queues against STFQ.
 
+use crate::link::{Link, Swift, port};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Slab};
-use subak_core::{FlowId, LinkId};
-use subak_schemes::optimizers::given::GivenWeights;
-use subak_schemes::over::Over;
-use subak_schemes::queue::{Afq, Beyond, Service, Share, SpPifo, Stfq, WeightedQueues};
-use subak_schemes::transports::swift::SwiftTransport;
-
-type Swift = Over<GivenWeights, SwiftTransport>;
-
-struct Link<Q> {
-    queue: Q,
-    slab: Slab<Swift>,
-    dropped: Vec<PacketId>,
-    now_ns: u64,
-}
-
-fn port(buffer_bytes: u64) -> Port {
-    Port { buffer_bytes, ..Port::example(LinkId(0), 10e9) }
-}
-
-impl<Q: Queue<Swift>> Link<Q> {
-    fn new(queue: Q) -> Self {
-        Link { queue, slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
-    }
-
-    fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> PacketId {
-        self.push_kind(PacketKind::Data, flow, bytes, weight)
-    }
-
-    fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> PacketId {
-        let mut packet = Packet { kind, bytes, ..Packet::blank(FlowId(flow)) };
-        let header: &mut <Swift as subak_core::scheme::Scheme>::Data = &mut packet.data;
-        header.transport.virtual_len = f64::from(bytes) * 8.0 / weight;
-        let id = self.slab.insert(packet);
-        self.queue.push(self.now_ns, id, &mut self.slab, &mut self.dropped);
-        id
-    }
-
-    /// The next packet to leave, and its flow.
-    fn pop(&mut self) -> Option<(PacketId, u32)> {
-        let Pop::Packet(id) = self.queue.pop(self.now_ns, &mut self.slab, &mut self.dropped) else { return None };
-        self.now_ns += u64::from(self.slab[id].bytes) * 8 / 10;
-        Some((id, self.slab[id].flow.0))
-    }
-
-    /// The next packet to leave; fails if there is none although packets are queued.
-    fn pop_if_any(&mut self) -> Option<PacketId> {
-        let waiting = self.queue.packets();
-        let next = self.pop();
-        assert_eq!(next.is_some(), waiting > 0, "work conserving");
-        next.map(|(id, _)| id)
-    }
-
-    /// Flows of all packets that are left, in order.
-    fn order(&mut self) -> Vec<u32> {
-        std::iter::from_fn(|| self.pop()).map(|(_, flow)| flow).collect()
-    }
-}
+use subak_core::scheme::{PacketKind, Params, Queue};
+use subak_schemes::queue::{Afq, Beyond, FairPlan, FairQueue, Service, Share, SpPifo, Stfq, WeightedQueues};
+use subak_schemes::registry;
 
 #[test]
 fn sp_pifo_pushes_bounds_up_and_down() {
@@ -161,6 +107,29 @@ fn a_weight_goes_to_the_queue_nearest_on_a_logarithmic_scale() {
     let queues = WeightedQueues::new(&port(1 << 20), 3, (1.0, 100.0), Share::Queue, Service::Wfq);
     let places = [1e-9, 1.0, 3.1, 3.2, 31.6, 31.7, 100.0, 1e9].map(|weight| queues.place(weight));
     assert_eq!(places, [0, 0, 0, 1, 1, 2, 2, 2]);
+}
+
+#[test]
+fn weights_of_the_queues_by_default_and_with_one_given() {
+    // The lowest and the highest weight, and one at the middle of 3 queues: the square root of their product.
+    let places = |given: serde_json::Value, weights: [f64; 3], full_weight: Option<f64>| {
+        let params = Params::resolve(registry::find("numfabric-swift").unwrap(), given.as_object().unwrap()).unwrap();
+        match FairPlan::new(&params).unwrap().queue(&port(1 << 20), full_weight) {
+            FairQueue::Weighted(queues) => weights.map(|weight| queues.place(weight)),
+            _ => panic!("queues of weights"),
+        }
+    };
+    let with = |keys: &str| serde_json::from_str(&format!(r#"{{"queue": "weighted", "queues": 3{keys}}}"#)).unwrap();
+    let middle = |low: f64, high: f64| [low, (low * high).sqrt(), high];
+    assert_eq!(places(with(""), middle(1.0, 20.0), None), [0, 1, 2]);
+    assert_eq!(places(with(""), middle(5e8, 1e10), Some(1e10)), [0, 1, 2]);
+    assert_eq!(places(with(r#", "queue_low": 0.5"#), middle(0.5, 10.0), None), [0, 1, 2]);
+    assert_eq!(places(with(r#", "queue_high": 0.01"#), middle(0.0005, 0.01), None), [0, 1, 2]);
+    assert_eq!(places(with(r#", "queue_high": 0.01"#), middle(5e6, 1e8), Some(1e10)), [0, 1, 2]);
+    assert_eq!(places(with(r#", "queue_low": 2, "queue_high": 8"#), middle(2.0, 8.0), None), [0, 1, 2]);
+    let refused = with(r#", "queue_low": 8, "queue_high": 2"#);
+    let params = Params::resolve(registry::find("numfabric-swift").unwrap(), refused.as_object().unwrap()).unwrap();
+    assert_eq!(FairPlan::new(&params).unwrap_err().place, "params.queue_high");
 }
 
 /// Packets of each flow among the first 110 that leave queues of the weights 1 and 10.

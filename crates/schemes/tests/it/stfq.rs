@@ -1,88 +1,39 @@
 //! Start-time fair queueing compared with its definition: rates by weight, order, drops, bounded memory.
 
+use crate::link::{Link, Swift, port};
 use proptest::prelude::*;
-use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Slab};
-use subak_core::{FlowId, IdVec, LinkId};
-use subak_schemes::optimizers::given::GivenWeights;
-use subak_schemes::over::Over;
+use subak_core::scheme::{PacketKind, Queue};
+use subak_core::{FlowId, IdVec};
 use subak_schemes::queue::Stfq;
-use subak_schemes::transports::swift::SwiftTransport;
 
-type Swift = Over<GivenWeights, SwiftTransport>;
-
-struct Link {
-    queue: Stfq,
-    slab: Slab<Swift>,
-    dropped: Vec<PacketId>,
-    now_ns: u64,
-}
-
-impl Link {
-    fn new(buffer_bytes: u64) -> Self {
-        let port = Port {
-            link: LinkId(0),
-            capacity_bps: 10e9,
-            delay_ns: 0,
-            buffer_bytes,
-            mtu_bytes: 1500,
-            rtt_ns: 16_000,
-            ..Port::example(LinkId(0), 1.0)
-        };
-        Link { queue: Stfq::new(&port), slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
-    }
-
-    fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> PacketId {
-        self.push_kind(PacketKind::Data, flow, bytes, weight)
-    }
-
-    fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> PacketId {
-        let mut packet = Packet { kind, bytes, ..Packet::blank(FlowId(flow)) };
-        let header: &mut <Swift as subak_core::scheme::Scheme>::Data = &mut packet.data;
-        header.transport.virtual_len = f64::from(bytes) * 8.0 / weight;
-        let id = self.slab.insert(packet);
-        self.queue.push(self.now_ns, id, &mut self.slab, &mut self.dropped);
-        id
-    }
-
-    /// Flow and length of the next packet to leave.
-    fn pop(&mut self) -> Option<(u32, u32)> {
-        let Pop::Packet(id) = self.queue.pop(self.now_ns, &mut self.slab, &mut self.dropped) else { return None };
-        let packet = &self.slab[id];
-        let left = (packet.flow.0, packet.bytes);
-        self.now_ns += u64::from(packet.bytes) * 8 / 10;
-        self.slab.remove(id);
-        Some(left)
-    }
-
-    fn bytes(&self) -> u64 {
-        Queue::<Swift>::bytes(&self.queue)
-    }
+fn stfq(buffer_bytes: u64) -> Link<Stfq> {
+    Link::new(Stfq::new(&port(buffer_bytes)))
 }
 
 #[test]
 fn equations_12_and_13_by_hand() {
     // Weights 1 and 2, 1000 bytes: flow 0 starts at 0, 8000, 16000; flow 1 at 0, 4000, 8000, 12000.
-    let mut link = Link::new(1 << 20);
+    let mut link = stfq(1 << 20);
     for _ in 0..3 {
         link.push(0, 1000, 1.0);
     }
     for _ in 0..4 {
         link.push(1, 1000, 2.0);
     }
-    let order: Vec<u32> = std::iter::from_fn(|| link.pop()).map(|(f, _)| f).collect();
+    let order = link.order();
     assert_eq!(order, [0, 1, 1, 0, 1, 1, 0], "equal starts leave in the order they came");
 }
 
 #[test]
 fn a_weight_may_change_with_every_packet() {
-    let mut link = Link::new(1 << 20);
+    let mut link = stfq(1 << 20);
     for k in 0..40 {
         link.push(0, 1000, if k < 10 { 1.0 } else { 3.0 });
     }
     for _ in 0..40 {
         link.push(1, 1000, 1.0);
     }
-    let order: Vec<u32> = std::iter::from_fn(|| link.pop()).map(|(f, _)| f).collect();
+    let order = link.order();
     let of_flow_0 = |range: std::ops::Range<usize>| order[range].iter().filter(|&&f| f == 0).count();
     assert_eq!(of_flow_0(0..20), 10);
     assert_eq!(of_flow_0(20..60), 30, "three of four from the change on");
@@ -90,18 +41,18 @@ fn a_weight_may_change_with_every_packet() {
 
 #[test]
 fn acknowledgements_wait_for_no_backlog() {
-    let mut link = Link::new(1 << 20);
+    let mut link = stfq(1 << 20);
     for _ in 0..10 {
         link.push(0, 1500, 1.0);
     }
     link.pop();
     link.push_kind(PacketKind::Ack, 1, 64, 1.0);
-    assert_eq!(link.pop(), Some((1, 64)), "it starts at V, which the others are past");
+    assert_eq!(link.pop().map(|(_, flow)| flow), Some(1), "it starts at V, which the others are past");
 }
 
 #[test]
 fn overflow_drops_the_largest_virtual_length_and_charges_nothing_for_it() {
-    let mut link = Link::new(4000);
+    let mut link = stfq(4000);
     link.push(0, 1000, 1.0);
     let heavy = link.push(1, 1000, 0.1);
     link.push(2, 1000, 1.0);
@@ -111,18 +62,18 @@ fn overflow_drops_the_largest_virtual_length_and_charges_nothing_for_it() {
     let newest = link.push(2, 1000, 1.0);
     assert_eq!(link.dropped, [heavy, newest], "among equals the newest");
     link.push_kind(PacketKind::Ack, 3, 64, 1.0);
-    assert!(link.bytes() <= 4000);
+    assert!(Queue::<Swift>::bytes(&link.queue) <= 4000);
     assert_eq!(link.dropped.len(), 3, "data makes room for an acknowledgement");
-    let order: Vec<u32> = std::iter::from_fn(|| link.pop()).map(|(f, _)| f).collect();
+    let order = link.order();
     assert_eq!(order.len(), 4);
     link.push(2, 1000, 1.0);
     link.push(4, 1000, 1.0);
-    assert_eq!(link.pop().map(|p| p.0), Some(2), "flow 2 is not behind for what was dropped");
+    assert_eq!(link.pop().map(|(_, flow)| flow), Some(2), "flow 2 is not behind for what was dropped");
 }
 
 #[test]
 fn flows_that_are_gone_are_forgotten() {
-    let mut link = Link::new(1 << 20);
+    let mut link = stfq(1 << 20);
     for flow in 0..100_000 {
         // One packet of each flow, which leaves at once. V stays at 0, so that only idle time removes the flows.
         link.push(flow, 1500, 1e-3);
@@ -140,7 +91,7 @@ proptest! {
         lengths in prop::collection::vec(64u32..=1500, 50),
         guests in prop::collection::vec((0u32..300, 64u32..=1500, 0.1f64..10.0), 0..40),
     ) {
-        let mut link = Link::new(u64::MAX / 2);
+        let mut link = stfq(u64::MAX / 2);
         let n = weights.len();
         let mut waiting = vec![0u32; n];
         let (mut served, mut longest) = (vec![0.0; n], vec![0.0f64; n]);
@@ -158,7 +109,8 @@ proptest! {
                     link.push(100 + g as u32, bytes, w);
                 }
             }
-            let Some((flow, bytes)) = link.pop() else { break };
+            let Some((id, flow)) = link.pop() else { break };
+            let bytes = link.slab[id].bytes;
             let flow = flow as usize;
             if flow < n {
                 waiting[flow] -= 1;
@@ -182,7 +134,7 @@ proptest! {
         moves in prop::collection::vec((0u32..5, 64u32..=1500, 0.1f64..10.0, any::<bool>()), 1..300),
         buffer in 3000u64..20_000,
     ) {
-        let mut link = Link::new(buffer);
+        let mut link = stfq(buffer);
         let mut came = IdVec::<FlowId, _>::filled(Vec::new(), 5);
         let (mut pushed, mut left) = (0, 0);
         for (flow, bytes, weight, pop) in moves {
@@ -192,12 +144,12 @@ proptest! {
                 came[FlowId(flow)].push(link.push(flow, bytes, weight));
                 pushed += 1;
             }
-            prop_assert!(link.bytes() <= buffer);
+            prop_assert!(Queue::<Swift>::bytes(&link.queue) <= buffer);
         }
         while link.pop().is_some() {
             left += 1;
         }
         prop_assert_eq!(pushed, left + link.dropped.len());
-        prop_assert_eq!(link.bytes(), 0);
+        prop_assert_eq!(Queue::<Swift>::bytes(&link.queue), 0);
     }
 }
