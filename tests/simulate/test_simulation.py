@@ -306,3 +306,20 @@ def test_the_agent_of_the_example_learns() -> None:
     returns = learn(300)
     # A policy at random misses most deadlines; the best weights cost about 20.
     assert sum(returns[-50:]) / 50 > sum(returns[:50]) / 50 + 30
+
+
+def test_the_next_change_follows_when_rates_have_settled() -> None:
+    example = runpy.run_path(str(ROOT / "examples/settled.py"))
+    run, criterion = example["run"], example["Criterion"]
+    times = run("s-perc-star", 6)
+    assert all(time is not None and time < 100_000 for time in times), times
+    assert times == run("s-perc-star", 6), "the same seed, the same times"
+    # RCP's oscillate for longer than the longest wait; the next change follows all the same.
+    assert run("rcp", 4, criterion(longest_ns=200_000)).count(None) >= 2
+    changes = example["Changes"]("fair", criterion(), 1)
+    for _ in range(8):
+        changes.start()
+    before_ns = changes.simulation.now_ns
+    settled_ns = changes.settle()
+    # The simulation stands at the end of the dwell time, and all samples of that time are near the goal.
+    assert changes.simulation.now_ns == before_ns + settled_ns + criterion().hold_ns
