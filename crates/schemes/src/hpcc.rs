@@ -15,6 +15,7 @@
 //! The sender's own link adds no telemetry: its flows are served round robin there. Packets also carry an identity of
 //! their path, as in the paper (section 4.1), so that telemetry of a path that the flow has left is ignored.
 
+use crate::headers;
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use crate::telemetry::{self, IntHeader, Stamper, identity};
@@ -136,7 +137,7 @@ impl Scheme for Hpcc {
 
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(Hpcc {
-            headers: telemetry::headers(params)?,
+            headers: headers::read(params)?,
             ai: params.within("ai", 0.0, 1.0)?,
             min_rate: params.within("min_rate", 0.0, 1.0)?,
             eta: params.within("eta", 0.01, 1.0)?,

@@ -10,6 +10,7 @@ mod macros;
 mod any;
 mod beside;
 pub mod foreign;
+pub mod headers;
 pub mod hosts;
 mod lossless;
 pub mod over;

@@ -12,6 +12,7 @@
 //! W = gamma (W_old / power + beta) + (1 - gamma) W. The pacing rate is W / T. At equilibrium each flow keeps beta bytes in
 //! the queue. The window changes at every ACK, W_old once per RTT.
 
+use crate::headers;
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use crate::telemetry::{self, IntHeader, Stamper, identity};
@@ -104,7 +105,7 @@ impl Scheme for PowerTcp {
 
     fn new(params: &Params) -> Result<Self, InputError> {
         Ok(PowerTcp {
-            headers: telemetry::headers(params)?,
+            headers: headers::read(params)?,
             gamma: params.within("gamma", 1e-3, 1.0)?,
             beta_bytes: params.number("beta"),
             flows: params.within("host_flows", 1.0, 1e9)?,

@@ -15,6 +15,7 @@
 //! probe whenever no rate was received for `probe`, so that a flow at a low rate learns of a higher one. The phases
 //! of the links' intervals depend on the link's number; the authors' program draws them at random.
 
+use crate::headers;
 use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
@@ -145,7 +146,6 @@ impl Scheme for Rcp {
         SimulationCost { timers: load.live * load.busy_s / probe_s, ..SimulationCost::per_hop(self.rules().per_hop) }
     }
     fn new(params: &Params) -> Result<Self, InputError> {
-        let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Rcp {
             alpha: params.within("alpha", 0.0, 2.0)?,
             beta: params.within("beta", 0.0, 2.0)?,
@@ -155,7 +155,7 @@ impl Scheme for Rcp {
             probe_ns: params.ns("request_timeout"),
             min_rate_bps: params.within("min_rate", 1.0, 1e12)?,
             rto_min_ns: params.ns("rto_min"),
-            headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
+            headers: headers::read(params)?,
         })
     }
     fn rules(&self) -> Rules {

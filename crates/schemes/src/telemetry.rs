@@ -5,8 +5,8 @@
 
 use subak_core::keys::ValueType;
 use subak_core::rng::mix;
-use subak_core::scheme::{Headers, Hop, Io, Packet, PacketKind, Param, Params, Port, Scheme};
-use subak_core::{InputError, LinkId, Ns};
+use subak_core::scheme::{Hop, Io, Packet, PacketKind, Param, Port, Scheme};
+use subak_core::{LinkId, Ns};
 
 /// Largest number of telemetry records in a packet; links beyond these are not measured.
 pub const MAX_HOPS: usize = 8;
@@ -25,12 +25,6 @@ pub const ACK_HEADER: Param = Param::number(
     ValueType::Bytes,
     "bytes that telemetry adds to an ACK beyond the shortest frame",
 );
-
-/// Reads the parameters [`HEADER`] and [`ACK_HEADER`].
-pub fn headers(params: &Params) -> Result<Headers, InputError> {
-    let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
-    Ok(Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? })
-}
 
 /// Upper bound of a packet's size, bytes.
 const MOST_PACKET_BYTES: f64 = 65_536.0;

@@ -1,10 +1,13 @@
 //! A transport that sends exactly at the target rates, through drop-tail FIFOs or fair queues, with a bound on the bytes in flight. It is
 //! the transport of DGD and RCP* (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
 
+use crate::headers::{self, ACK_HEADER, HEADER};
 use crate::over::{Optimizer, Part, Rate, Transport, TransportSource};
 use crate::queue::{FairOrFifo, Fifo, QuantumUnit, RoundRobin, Weighed};
 use subak_core::keys::AMOUNT;
-use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Rules, Scheme, Settles};
+use subak_core::scheme::{
+    Ack, Carries, FlowInfo, Goal, Headers, Io, Param, Params, PathInfo, Port, Rules, Scheme, Settles,
+};
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
 /// Parameter `window`: maximum bytes in flight, in BDPs of the path.
@@ -19,6 +22,7 @@ const QUEUE: Param =
 pub struct Paced {
     window: f64,
     is_fair: bool,
+    headers: Headers,
 }
 
 impl Weighed for () {
@@ -50,7 +54,7 @@ impl Transport for Paced {
         name: "paced",
         about: "sources that send at the rate wished, through plain or fair queues",
         paper: "NUMFabric, section 6, \"Note on the implementation of DGD and RCP*\"",
-        params: &[WINDOW, QUEUE],
+        params: &[WINDOW, QUEUE, HEADER, ACK_HEADER],
         goal: Goal::Any,
         settles: Settles::AT_ONCE,
     };
@@ -63,10 +67,14 @@ impl Transport for Paced {
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, InputError> {
-        Ok(Paced { window: params.within("window", 0.01, 1e6)?, is_fair: params.word("queue") == "fair" })
+        Ok(Paced {
+            window: params.within("window", 0.01, 1e6)?,
+            is_fair: params.word("queue") == "fair",
+            headers: headers::read(params)?,
+        })
     }
     fn rules(&self) -> Rules {
-        Rules { per_hop: 1.3, ..Rules::default() }
+        Rules { headers: self.headers, per_hop: 1.3, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> FairOrFifo<RoundRobin> {
         if self.is_fair {

@@ -10,12 +10,14 @@
 //! packets a sample replaces the average. The window is rounded up to full packets. R counts bytes on the wire. A flow
 //! whose utility does not grow above some rate (the top of a bandwidth function) is paced at that rate.
 
+use crate::headers::{self, ACK_HEADER, HEADER};
 use crate::over::{Arrived, Optimizer, Part, Transport, TransportSink, TransportSource, Weight};
 use crate::queue::fair::{BEYOND, HIGH, LOW, QUEUE, QUEUES, SERVICE, SHARE, SKETCH};
 use crate::queue::{FairPlan, FairQueue, VirtualLength};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Around, Carries, Doubt, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Rules, Scheme, Settles,
+    Ack, Around, Carries, Doubt, FlowInfo, Goal, Headers, Io, Param, Params, PathInfo, Port, Reply, Rules, Scheme,
+    Settles,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -69,6 +71,7 @@ pub struct SwiftTransport {
     time_scale: f64,
     initial_packets: u64,
     fair: FairPlan,
+    headers: Headers,
 }
 
 /// Swift header of a packet.
@@ -92,7 +95,22 @@ impl Transport for SwiftTransport {
         name: "swift",
         about: "network-wide weighted max-min by fair queues and packet-pair windows (NUMFabric's Swift; Google's is google-swift)",
         paper: "NUMFabric, section 4.1",
-        params: &[DT, EWMA_TIME, INITIAL_WINDOW, TIME_SCALE, QUEUE, QUEUES, LOW, HIGH, SERVICE, SHARE, BEYOND, SKETCH],
+        params: &[
+            DT,
+            EWMA_TIME,
+            INITIAL_WINDOW,
+            TIME_SCALE,
+            QUEUE,
+            QUEUES,
+            LOW,
+            HIGH,
+            SERVICE,
+            SHARE,
+            BEYOND,
+            SKETCH,
+            HEADER,
+            ACK_HEADER,
+        ],
         goal: Goal::MaxMin,
         settles: Settles { within: 0.02, rtts: 20.0 },
     };
@@ -112,6 +130,7 @@ impl Transport for SwiftTransport {
             time_scale,
             initial_packets: params.within("initial_window", 2.0, 1e6)? as u64,
             fair: FairPlan::new(params)?,
+            headers: headers::read(params)?,
         })
     }
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
@@ -121,7 +140,7 @@ impl Transport for SwiftTransport {
         [SwiftTransport::doubt_of_rtt(around), self.doubt_of_dt(around), window].into_iter().flatten().collect()
     }
     fn rules(&self) -> Rules {
-        Rules { per_hop: 1.3, ..Rules::default() }
+        Rules { headers: self.headers, per_hop: 1.3, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> FairQueue {
         // Exact where all line rates are equal or above 8.6 Gb/s: a port does not know those of other links.
