@@ -226,6 +226,19 @@ class SPercLinks:
     def __new__(cls, capacities_bps: list[float], paths: list[list[int]], division_kb: float, tie: float) -> Self: ...
     def run(self, events: bytes) -> bytes: ...
 
+class SPercStarLinks:
+    """Links of s-PERC*, with their rounds, in the order of the events that ``run`` gets; ``params`` is JSON."""
+
+    def __new__(cls, capacities_bps: list[float], paths: list[list[int]], params: str, rtt_ns: int) -> Self: ...
+    def run(self, events: bytes) -> bytes: ...
+
+class SozeLinks:
+    """Links of Soze that stamp packets with filtered queueing delays, in the order of the events that ``run`` gets."""
+
+    unit: int
+    def __new__(cls, capacities_bps: list[float], filter_ns: float, full_ns: float) -> Self: ...
+    def run(self, events: bytes) -> bytes: ...
+
 _Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
 
 class Spec:

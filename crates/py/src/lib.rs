@@ -21,6 +21,8 @@ mod routing;
 mod runs;
 mod schemes;
 mod solving;
+mod soze_links;
+mod star_links;
 mod stepping;
 mod structure;
 mod table;
@@ -60,6 +62,8 @@ mod _subak {
         runs::{PySpec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},
         solving::PyCase,
+        soze_links::SozeLinks,
+        star_links::SPercStarLinks,
         stepping::PySimulation,
         structure::PyStructure,
         table::Table,
