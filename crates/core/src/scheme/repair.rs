@@ -10,7 +10,7 @@ pub struct Recovery {
     /// only the RTO detects loss.
     pub reorder: Option<u32>,
     /// With `reorder`: mark a segment lost only when one sent an RTO later is ACKed, however many segments overtook
-    /// it. For flows over several paths (as RFC 8985 with a reordering window of one RTO).
+    /// it. For flows over several paths and for queues that reorder (as RFC 8985 with a reordering window of one RTO).
     pub patient: bool,
     /// Whether a tail loss probe is sent after two RTTs without an ACK (RFC 8985).
     pub probe: bool,

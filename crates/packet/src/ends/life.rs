@@ -90,7 +90,7 @@ impl<S: Scheme> Ends<S> {
         now_ns: Ns,
     ) -> Option<Ns> {
         let sub = &mut self.subs[at];
-        let recovery = Recovery { patient: sub.ways.is_some(), ..recovery };
+        let recovery = Recovery { patient: recovery.patient || sub.ways.is_some(), ..recovery };
         let due_ns = sub.sender.set_path(recovery, base_rtt_ns, now_ns);
         sub.left.push(sub.path(sub.turn()));
         sub.listed &= sub.nic == nic;

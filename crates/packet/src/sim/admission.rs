@@ -25,8 +25,8 @@ impl<S: Scheme> Sim<S> {
             let info = self.path_info(route);
             paths.push(info);
             let Path { forward, back, symmetric } = self.path(route);
-            let recovery =
-                Recovery { patient: ways.is_some(), ..self.recovery_over(plan.scheme, route, info.base_rtt_ns) };
+            let mut recovery = self.recovery_over(plan.scheme, route, info.base_rtt_ns);
+            recovery.patient |= ways.is_some();
             let sub = Subflow {
                 flow,
                 number: SubflowId::from_index(number),

@@ -85,7 +85,13 @@ pub fn share_ns(params: &Params) -> Result<Option<Ns>, InputError> {
 /// rate to the cheaper path within an RTT, and link prices do not converge.
 const SHARE_RTTS: u64 = 50;
 
+/// Time without feedback after which a subflow counts less, in base RTTs of the flow, and in gaps between its feedback.
+const PATIENCE: (Ns, Ns) = (20, 4);
+
 /// Target weights or rates of a flow's subflows.
+///
+/// A subflow whose path fails receives no more feedback. Its last rate then counts inversely to the time since, so that
+/// the flow's other subflows take over its share.
 #[derive(Debug, Clone)]
 pub struct SubflowTargets {
     marginal: Marginal,
@@ -93,6 +99,7 @@ pub struct SubflowTargets {
     start_ns: Ns,
     /// Time constant of the average of shares, ns; 0: no average.
     share_ns: Ns,
+    rtt_ns: Ns,
     subflows: IdVec<SubflowId, PricedSubflow>,
 }
 
@@ -106,7 +113,26 @@ struct PricedSubflow {
     wish_bps: f64,
     /// The subflow's average share of the flow's rate, at time `seen_ns`.
     share: f64,
+    /// Time of the latest feedback.
     seen_ns: Ns,
+    /// Longest recent time between feedback, ns.
+    gap_ns: Ns,
+}
+
+impl PricedSubflow {
+    fn see(&mut self, now_ns: Ns, rate_bps: Option<f64>) {
+        if self.rate_bps.is_some() {
+            self.gap_ns = (now_ns - self.seen_ns).max(self.gap_ns - self.gap_ns / 8);
+        }
+        (self.seen_ns, self.rate_bps) = (now_ns, rate_bps);
+    }
+
+    /// The subflow's rate, bit/s, with that of a subflow without feedback reduced. `rtt_ns`: base RTT of the flow.
+    fn known_bps(&self, now_ns: Ns, rtt_ns: Ns) -> Option<f64> {
+        let patience_ns = (PATIENCE.0 * rtt_ns).max(PATIENCE.1.saturating_mul(self.gap_ns)).max(1);
+        let silent_ns = now_ns.saturating_sub(self.seen_ns).max(patience_ns);
+        Some(self.rate_bps? * (patience_ns as f64 / silent_ns as f64))
+    }
 }
 
 impl SubflowTargets {
@@ -141,6 +167,7 @@ impl SubflowTargets {
                 wish_bps: first_bps / parts,
                 share: 1.0 / parts,
                 seen_ns: 0,
+                gap_ns: 0,
             }
         };
         SubflowTargets {
@@ -148,6 +175,7 @@ impl SubflowTargets {
             urgency: flow.urgency,
             start_ns: 0,
             share_ns: 0,
+            rtt_ns: flow.rtt_ns,
             subflows: flow.paths.iter().map(subflow).collect(),
         }
     }
@@ -173,37 +201,38 @@ impl SubflowTargets {
     }
 
     /// The flow's rate, bit/s: the sum of the known rates of its subflows; `None` if none is known.
-    pub fn rate_bps(&self) -> Option<f64> {
+    pub fn rate_bps(&self, now_ns: Ns) -> Option<f64> {
         match self.subflows.raw() {
             [only] => only.rate_bps,
-            _ => self.subflows.iter().filter_map(|s| s.rate_bps).reduce(|a, b| a + b),
+            _ => self.subflows.iter().filter_map(|s| s.known_bps(now_ns, self.rtt_ns)).reduce(|a, b| a + b),
         }
     }
 
     /// Updates the target of subflow `k` after feedback: `path_price` is the price of its path.
     pub fn on_feedback(&mut self, k: SubflowId, path_price: f64, feedback: &Feedback) {
         self.hurry(feedback);
-        self.subflows[k].rate_bps = feedback.rate_bps;
-        let share = self.average_share(k, feedback.now_ns);
+        let since_ns = feedback.now_ns - self.subflows[k].seen_ns;
+        self.subflows[k].see(feedback.now_ns, feedback.rate_bps);
+        let share = self.average_share(k, feedback.now_ns, since_ns);
         let s = &mut self.subflows[k];
         s.wish_bps = xwi::weight(&self.marginal, path_price, share, s.most_bps).max(s.least_bps);
     }
 
-    fn average_share(&mut self, k: SubflowId, now_ns: Ns) -> f64 {
-        let (share, constant_ns) = (self.share(k), self.share_ns);
+    /// Average share of subflow `k`, whose previous feedback came `since_ns` ago.
+    fn average_share(&mut self, k: SubflowId, now_ns: Ns, since_ns: Ns) -> f64 {
+        let (share, constant_ns) = (self.share(k, now_ns), self.share_ns);
         let s = &mut self.subflows[k];
-        let gain = if constant_ns == 0 { 1.0 } else { (now_ns - s.seen_ns) as f64 / constant_ns as f64 };
+        let gain = if constant_ns == 0 { 1.0 } else { since_ns as f64 / constant_ns as f64 };
         s.share += gain.min(1.0) * (share - s.share);
-        s.seen_ns = now_ns;
         s.share
     }
 
     /// Subflow `k`'s share of the flow's rate.
-    fn share(&self, k: SubflowId) -> f64 {
+    fn share(&self, k: SubflowId, now_ns: Ns) -> f64 {
         if let [_] = self.subflows.raw() {
             return 1.0;
         }
-        match (self.subflows[k].rate_bps, self.rate_bps()) {
+        match (self.subflows[k].rate_bps, self.rate_bps(now_ns)) {
             (Some(own), Some(all)) if all > 0.0 => own / all,
             _ => 1.0 / self.subflows.len() as f64,
         }

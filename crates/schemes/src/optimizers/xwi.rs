@@ -204,7 +204,7 @@ impl OptimizerSource<Xwi> for XwiSource {
     #[inline]
     fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
-        let Some(rate) = self.wishes.rate_bps() else { return };
+        let Some(rate) = self.wishes.rate_bps(feedback.now_ns) else { return };
         let marginal = self.wishes.marginal();
         // At the top of a bandwidth function U' drops to zero, so that a residual would not depend on prices.
         let residual = if rate < marginal.top_bps() {

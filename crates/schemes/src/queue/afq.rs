@@ -6,10 +6,10 @@
 //! of its flow's previous packet, or the start of the present round if that is later. The paper takes the finish. With
 //! starts an idle flow's packet always has a place, and many short rounds are start-time fair queueing.
 //!
-//! A packet of a round that has no FIFO yet is dropped, as in the paper, or put into the last round ([`Beyond`]). Virtual
-//! finishes are kept for each flow, or in a count-min sketch of [`ROWS`] rows with conservative update, in which flows
-//! may share counters. ACKs and control packets have priority over all data. A full buffer drops the arriving packet.
-//! Packets of one flow stay in order.
+//! A packet of a round that has no FIFO yet is dropped, as in the paper, or put into the last round ([`Beyond`]). If the
+//! queue has no data, its round begins at once. Virtual finishes are kept for each flow, or in a count-min sketch of
+//! [`ROWS`] rows with conservative update, in which flows may share counters. ACKs and control packets have priority over
+//! all data. A full buffer drops the arriving packet. Packets of one flow stay in order.
 
 use super::control_first::{ControlFirst, Discipline};
 use super::stfq::{StartTimes, VirtualLength, key_of, virtual_len};
@@ -43,6 +43,7 @@ pub struct Calendar {
     round_len: f64,
     beyond: Beyond,
     finishes: Finishes,
+    packets: usize,
 }
 
 /// Virtual finish of each flow's last packet, in rounds.
@@ -94,7 +95,7 @@ impl Afq {
             _ => Finishes::Sketch { counters: vec![0.0; ROWS * columns], seed: port.seed },
         };
         let fifos = vec![VecDeque::new(); queues];
-        ControlFirst::of(port, Calendar { fifos, round: 0, round_len, beyond, finishes })
+        ControlFirst::of(port, Calendar { fifos, round: 0, round_len, beyond, finishes, packets: 0 })
     }
 
     /// The round that is served.
@@ -111,12 +112,20 @@ impl Calendar {
     /// Round of a packet of the flow `key` and its virtual length in rounds; `None` drops it. Updates the flow's finish.
     fn admit(&mut self, now_ns: Ns, key: u64, length: f64) -> Option<u64> {
         let start = self.finishes.get(key).max(self.round as f64);
-        let last = self.round + self.fifos.len() as u64 - 1;
         // A start far beyond what a u64 holds is converted to its maximum.
-        let (round, start) = match start as u64 {
-            round if round <= last => (round, start),
-            _ if self.beyond == Beyond::Drop => return None,
-            _ => (last, last as f64),
+        let round = (start as u64).min(u64::MAX / 2);
+        let rounds = self.fifos.len() as u64;
+        let (round, start) = if round < self.round + rounds {
+            (round, start)
+        } else if self.packets == 0 {
+            // All rounds before this one are empty.
+            self.round = round;
+            (round, start)
+        } else if self.beyond == Beyond::Drop {
+            return None;
+        } else {
+            let last = self.round + rounds - 1;
+            (last, last as f64)
         };
         self.finishes.set(now_ns, key, start + length);
         Some(round)
@@ -140,6 +149,7 @@ where
         let Some(round) = self.admit(now_ns, key_of(&slab[packet]), length) else { return false };
         let at = self.place(round);
         self.fifos[at].push_back(packet);
+        self.packets += 1;
         if matches!(&self.finishes, Finishes::Exact(times) if times.is_full()) {
             self.tidy(now_ns, slab);
         }
@@ -150,6 +160,7 @@ where
         loop {
             let at = self.place(self.round);
             if let Some(packet) = self.fifos[at].pop_front() {
+                self.packets -= 1;
                 return Some(packet);
             }
             self.round += 1;

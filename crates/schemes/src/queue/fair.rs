@@ -112,6 +112,11 @@ impl FairPlan {
         Ok(FairPlan { discipline, queues: params.whole("queues", 1.0, Self::MOST_QUEUES)? as usize, low, high })
     }
 
+    /// Whether packets of one flow may leave out of order.
+    pub fn reorders(&self) -> bool {
+        matches!(self.discipline, Discipline::Weighted(..) | Discipline::SpPifo)
+    }
+
     /// The queue before `port`; `full_weight` is the weight that stands for the link's rate, if weights stand for rates.
     pub fn queue(&self, port: &Port, full_weight: Option<f64>) -> FairQueue {
         let low = match full_weight {

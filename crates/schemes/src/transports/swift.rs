@@ -16,8 +16,8 @@ use crate::queue::fair::{BEYOND, HIGH, LOW, QUEUE, QUEUES, SERVICE, SHARE, SKETC
 use crate::queue::{FairPlan, FairQueue, VirtualLength};
 use subak_core::keys::{AMOUNT, ValueType};
 use subak_core::scheme::{
-    Ack, Around, Carries, Doubt, FlowInfo, Goal, Headers, Io, Param, Params, PathInfo, Port, Reply, Rules, Scheme,
-    Settles,
+    Ack, Around, Carries, Doubt, FlowInfo, Goal, Headers, Io, Param, Params, PathInfo, Port, Recovery, Reply, Rules,
+    Scheme, Settles,
 };
 use subak_core::{IdVec, InputError, Ns, SubflowId};
 
@@ -140,7 +140,8 @@ impl Transport for SwiftTransport {
         [SwiftTransport::doubt_of_rtt(around), self.doubt_of_dt(around), window].into_iter().flatten().collect()
     }
     fn rules(&self) -> Rules {
-        Rules { headers: self.headers, per_hop: 1.3, ..Rules::default() }
+        let recovery = Recovery { patient: self.fair.reorders(), ..Recovery::default() };
+        Rules { recovery, headers: self.headers, per_hop: 1.3, ..Rules::default() }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> FairQueue {
         // Exact where all line rates are equal or above 8.6 Gb/s: a port does not know those of other links.

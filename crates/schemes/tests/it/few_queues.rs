@@ -88,6 +88,23 @@ fn a_packet_beyond_the_last_round_is_dropped_or_put_into_it() {
 }
 
 #[test]
+fn a_calendar_without_packets_turns_to_the_round_that_comes() {
+    // 1000 bytes of weight 0.25 are four rounds, and there are two.
+    for beyond in [Beyond::Drop, Beyond::Last] {
+        let mut link = Link::new(Afq::new(&port(1 << 20), 2, 8000.0, beyond, 0));
+        for _ in 0..5 {
+            link.push(0, 1000, 0.25);
+            assert_eq!(link.order(), [0]);
+        }
+        assert!(link.dropped.is_empty());
+        link.push(0, 1000, 0.25);
+        assert_eq!(link.queue.round(), 20);
+        link.push(1, 1000, 1.0);
+        assert_eq!(link.order(), [0, 1], "a new flow joins the round that is served");
+    }
+}
+
+#[test]
 fn a_sketch_of_one_column_charges_all_flows_together() {
     let mut link = Link::new(Afq::new(&port(1 << 20), 8, 8000.0, Beyond::Drop, 1));
     for flow in [0, 0, 1, 2] {
