@@ -75,7 +75,7 @@ def test_fixed_weights_divide_the_link(
 @pytest.mark.parametrize("beyond", ["last", "drop"])
 def test_afq_is_fair_where_its_calendar_is_longer_than_the_queue(tmp_path: Path, delay: str, beyond: str) -> None:
     network, flows = to_one([0.1, 0.2, 0.3, 0.4], delay)
-    scheme = swift(queue="afq", queues=2048, queue_low=0.002, beyond=beyond)
+    scheme = swift(queue="afq", queues=1024, queue_low=0.002, beyond=beyond)
     assert rates(tmp_path, network, flows, scheme, ms=40) == pytest.approx([1, 2, 3, 4], rel=0.01)
 
 
@@ -119,3 +119,37 @@ def test_a_path_that_becomes_slow_loses_its_subflow(tmp_path: Path) -> None:
     scheme = {"optimizer": "ned", "transport": "paced"}
     found = rates(tmp_path, two_paths("4us", "10Gbps", "4us"), POOLED, scheme, alpha=1, fault=fault)
     assert found == pytest.approx([5, 2, 5], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "pair", ["xwi/swift", "xwi/s-perc", "xwi/soze-virtual", "ned/paced", "dgd/paced", "rcp-star/paced"]
+)
+def test_a_path_that_fails_loses_its_subflow(tmp_path: Path, pair: str) -> None:
+    fault = [{"kind": "down", "link": "A", "down": "10ms"}]
+    optimizer, _, transport = pair.partition("/")
+    scheme = {"optimizer": optimizer, "transport": transport}
+    found = rates(tmp_path, two_paths("4us", "10Gbps", "4us"), POOLED, scheme, ms=60, alpha=1, fault=fault)
+    assert found[0] == pytest.approx(found[2], rel=0.06)
+    assert found[0] + found[2] > 9
+
+
+@pytest.mark.parametrize("weight", [0.05, 0.06, 0.1, 0.5])
+@pytest.mark.parametrize("queues", [1, 2, 8])
+def test_afq_that_drops_carries_a_flow_alone(tmp_path: Path, queues: int, weight: float) -> None:
+    network, flows = to_one([weight], "2us")
+    scheme = swift(queue="afq", queues=queues, beyond="drop")
+    assert rates(tmp_path, network, flows, scheme).sum() > 0.9 * GBPS
+
+
+def test_few_packets_that_sp_pifo_reorders_are_sent_again(tmp_path: Path) -> None:
+    network, flows = to_one([0.1, 0.2, 0.4, 0.8, 1.6], "2us")
+    spec = {
+        "network": network,
+        "workload": {"kind": "steps", "flows": flows},
+        "scheme": [swift(queue="sp-pifo")],
+        "run": {"duration": "10ms", "drain": "0s"},
+    }
+    table = subak.run(spec, tmp_path / "run", progress=False).table("flow").to_pandas()
+    # Each is a segment that one overtook which was sent an RTO later. With a threshold of three segments it is above 1000.
+    assert table["retransmissions"].sum() < 100
+    assert table["received_bytes"].sum() * 8 / 10e-3 > 0.93 * GBPS * 1e9
