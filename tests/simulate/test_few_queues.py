@@ -150,6 +150,6 @@ def test_few_packets_that_sp_pifo_reorders_are_sent_again(tmp_path: Path) -> Non
         "run": {"duration": "10ms", "drain": "0s"},
     }
     table = subak.run(spec, tmp_path / "run", progress=False).table("flow").to_pandas()
-    # Each is a segment that one overtook which was sent an RTO later. With a threshold of three segments it is above 1000.
+    # One sent an RTO later overtook each of these. With a threshold of three segments there are above 1000.
     assert table["retransmissions"].sum() < 100
     assert table["received_bytes"].sum() * 8 / 10e-3 > 0.93 * GBPS * 1e9

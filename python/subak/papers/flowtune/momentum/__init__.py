@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 MOMENTA = (0.0, 0.5, 0.7, 0.8, 0.9)
 SAFE = 1.6 / 6
 """NED's default gamma on paths of six links."""
-GAMMAS = {"gamma": SAFE, "half": SAFE / 2}
+GAMMAS = {"paper": 0.4, "gamma": SAFE, "half": SAFE / 2}
+"""The paper's gamma (section 6.2), the default, and half of it."""
 RESTARTED = "restarted"
 """The method ``accelerated``: momentum that grows, and restarts where it points uphill."""
 PORTS, A_HOST, MOST_WEIGHT = (4, 6, 8), (1, 8), 16
@@ -32,7 +33,7 @@ LEAST_FACTOR = 0.5
 GROUPS = (1, 2, 3, 4)
 """Groups of pods."""
 PLAIN = "gamma 0"
-"""NED as in the paper."""
+"""NED with its default gamma."""
 WHEN = {"start": slice(0, 1), "change": slice(1, None)}
 """Stages of a network: from prices of 1, and after each change of the flows."""
 
