@@ -109,7 +109,8 @@ def _run(network: str, seed: int, ms: int) -> list[list[Any]]:
         error = 100 * float(np.quantile(np.abs(means / use / exact - 1), 0.95))
         swing = 100 * float(np.quantile(last.std(axis=0) / means, 0.95))
         near = (np.abs(all_rates / use / exact - 1) <= 0.1).all(axis=1)
-        settled = (len(near) - int(np.argmin(near[::-1]))) * SAMPLE_MS if near[-1] and not near.all() else np.inf
+        stays = len(near) if near.all() else int(np.argmin(near[::-1]))
+        settled = (len(near) - stays) * SAMPLE_MS if stays * SAMPLE_MS >= LAST_MS else np.inf
         longest = late[late["scheme"] == signal].groupby("link")["queued_bytes"].mean().max() / 1e3
         rows.append([network, signal, seed, error, swing, 100 * use, computed.finite(settled), float(longest)])
     return rows
