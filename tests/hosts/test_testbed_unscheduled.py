@@ -26,9 +26,9 @@ while (now := time.monotonic() - begun) < float(sys.argv[3]):
     time.sleep(0.002)
 """
 MOST_RESENT = 250
-"""Retransmissions as the flood begins. It overloads the link by 28 Mb/s until agents have measured it in two intervals of
-20 ms. Of each 20 ms after that 30 packets of the paced flows are lost; a busy machine adds some. 400 and more were lost
-while the allocator took a tenth of each report."""
+"""Retransmissions as the flood begins. It overloads the link by 28 Mb/s until agents have measured it in two intervals
+of 20 ms, and paced flows lose some 30 packets in each 20 ms. A busy machine takes longer. More than 400 were lost while
+the allocator took a tenth of each report."""
 RESENT = """
 with open("/proc/self/net/snmp") as file:
     names, values = [row.split() for row in file if row.startswith("Tcp:")]

@@ -20,7 +20,7 @@ MOMENTA = (0.0, 0.5, 0.7, 0.8, 0.9)
 SAFE = 1.6 / 6
 """NED's default gamma on paths of six links."""
 GAMMAS = {"paper": 0.4, "gamma": SAFE, "half": SAFE / 2}
-"""The paper's gamma (section 6.2), the default, and half of it."""
+"""The paper's gamma (section 5.3), the default, and half of it."""
 RESTARTED = "restarted"
 """The method ``accelerated``: momentum that grows, and restarts where it points uphill."""
 PORTS, A_HOST, MOST_WEIGHT = (4, 6, 8), (1, 8), 16
