@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -27,13 +28,20 @@ def check(
     from subak import policy as checker
 
     offences = checker.check(checker.read_policy(policy), checker.read_logs(logs))
+    missing = {str(path): count for path in logs if (count := checker.missing(path))}
+    for path, count in missing.items():
+        print(f"subak: {path}: {count} weights are missing, which the host could not log", file=sys.stderr)
     if json:
-        print(json_module.dumps({"schema": 1, "offences": [asdict(one) for one in offences]}))
+        told = {"schema": 1, "offences": [asdict(one) for one in offences]}
+        print(json_module.dumps(told | ({"missing": missing} if missing else {})))
     else:
         for one in offences:
             times = f"from {one.from_ns} ns to {one.until_ns} ns"
             if one.budget is None:
                 print(f"{one.application}: no application has this source; its weights came to {one.most:g}, {times}")
+            elif one.paid is not None:
+                cost = f"payments came to {one.paid:g} of at most {one.pays:g}"
+                print(f"{one.application}: {cost}, for weights of {one.most:g} of a budget of {one.budget:g}, {times}")
             else:
                 print(f"{one.application}: weights came to {one.most:g} of a budget of {one.budget:g}, {times}")
         if not offences:

@@ -1,15 +1,21 @@
 """Finds applications that set weights against the policy, from the logs of their hosts (Soze, section 3.4).
 
 A log is a CSV file with the columns of ``COLUMNS``: each row sets the weight of a flow (5-tuple) at a time. Weight 0
-ends the flow. Rows of several machines may be in any order. A policy is a TOML file::
+ends the flow. Rows of several machines may be in any order. A line ``# missing N`` counts weights that the host could
+not log. A policy is a TOML file::
 
     # time for which a sum may exceed its budget, ns: weights move between hosts, and clocks differ
     grace_ns = 1000000
+    # price of a weight of 1 above the budget for 1 s, and the time over which payments are summed, ns
+    price = 2
+    span_ns = 10000000000
 
     [[application]]
     name = "shuffle"
     # limit of the sum of the weights of its flows
     budget = 8
+    # the most that it pays in any span
+    pays = 10
     # source addresses of its flows, optionally with source ports
     sources = ["10.0.0.1", "10.0.0.2:5000-5099"]
 """
@@ -20,29 +26,36 @@ import csv
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
+from subak.policy.paying import unpaid
+from subak.policy.sums import FiveTuple, Setting, Step, steps
 from subak.repro.reading import Section
 
 COLUMNS = ("time_ns", "src", "dst", "sport", "dport", "protocol", "weight")
-ROUNDING = 1e-9
-"""Relative tolerance of a budget, for rounding errors of decimal weights."""
 PORTS = range(65536)
+CLOCKS_NS = 10_000_000
+"""Default of ``grace_ns``: hosts that synchronize by NTP within a site differ by a few milliseconds."""
+SPAN_NS = 60_000_000_000
+"""Default of ``span_ns``."""
+MISSING = "# missing "
 
-FiveTuple = tuple[str, str, int, int, str]
-"""Source, destination, source port, destination port, protocol."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A row of a log: the weight of a flow from ``time_ns`` on."""
-
-    time_ns: int
-    flow: FiveTuple
-    weight: float
+__all__ = [
+    "COLUMNS",
+    "Application",
+    "FiveTuple",
+    "Offence",
+    "Policy",
+    "Setting",
+    "check",
+    "missing",
+    "read_log",
+    "read_logs",
+    "read_policy",
+]
 
 
 @dataclass(frozen=True)
@@ -52,21 +65,28 @@ class Application:
     name: str
     budget: float
     sources: tuple[tuple[str, range], ...]
+    pays: float = 0.0
+    """The most that it pays in any span for weight above its budget."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The applications, and the time for which a sum of weights may exceed its budget, ns."""
+    """The applications, the time for which a sum of weights may exceed its budget, ns, and the price of weight."""
 
     applications: tuple[Application, ...]
     grace_ns: int = 0
+    price: float = 0.0
+    """Price of a weight of 1 above the budget for 1 s."""
+    span_ns: int = SPAN_NS
+    """Time over which payments are summed."""
 
 
 @dataclass(frozen=True)
 class Offence:
     """An application's weights exceeded its budget from ``from_ns`` to ``until_ns``; the largest sum is ``most``.
 
-    If ``budget`` is None, the flows' source belongs to no application.
+    If ``budget`` is None, the flows' source belongs to no application. If the application may pay for weight,
+    ``paid`` is the largest payment in a span, and ``pays`` its limit.
     """
 
     application: str
@@ -74,64 +94,57 @@ class Offence:
     until_ns: int
     most: float
     budget: float | None
-
-
-@dataclass
-class _Sum:
-    """Present weights of an application's flows, and the time since which their sum exceeds the budget."""
-
-    weights: dict[FiveTuple, float] = field(default_factory=dict)
-    since_ns: int | None = None
-    most: float = 0.0
-
-    def total(self) -> float:
-        return math.fsum(self.weights.values())
+    paid: float | None = None
+    pays: float | None = None
 
 
 def check(policy: Policy, settings: Iterable[Setting]) -> list[Offence]:
     """All offences, by application and time."""
     owners = _owners(policy)
     mine: dict[str, list[Setting]] = {}
-    budgets: dict[str, float | None] = {}
+    owned: dict[str, Application | None] = {}
     end_ns = 0
     for setting in settings:
         source, port = setting.flow[0], setting.flow[2]
         owner = next((one for one, ports in owners.get(source, ()) if port in ports), None)
         name = owner.name if owner else source
-        budgets[name] = owner.budget if owner else None
+        owned[name] = owner
         mine.setdefault(name, []).append(setting)
         end_ns = max(end_ns, setting.time_ns)
     offences: list[Offence] = []
     for name in sorted(mine):
-        budget = budgets[name]
-        grace_ns = 0 if budget is None else policy.grace_ns
-        offences += [
-            one for one in _excesses(name, budget, mine[name], end_ns) if one.until_ns - one.from_ns >= grace_ns
-        ]
+        owner = owned[name]
+        budget = owner.budget if owner else None
+        grace_ns = policy.grace_ns if owner else 0
+        excesses = _excesses(budget or 0.0, steps(mine[name], end_ns))
+        counted = [one for one in excesses if one[-1].until_ns - one[0].from_ns >= grace_ns]
+        if owner and owner.pays > 0:
+            offences += _unpaid(policy, owner, [step for excess in counted for step in excess])
+            continue
+        for excess in counted:
+            most = max(step.total for step in excess)
+            offences.append(Offence(name, excess[0].from_ns, excess[-1].until_ns, most, budget))
     return offences
 
 
-def _excesses(name: str, budget: float | None, settings: list[Setting], end_ns: int) -> Iterator[Offence]:
-    """Times in which the sum exceeds the budget; changes at the same time count together."""
-    bound = 0.0 if budget is None else budget * (1 + ROUNDING)
-    now = _Sum()
-    ordered = sorted(settings, key=lambda one: one.time_ns)
-    for at, setting in enumerate(ordered):
-        if setting.weight > 0:
-            now.weights[setting.flow] = setting.weight
-        else:
-            now.weights.pop(setting.flow, None)
-        if at + 1 < len(ordered) and ordered[at + 1].time_ns == setting.time_ns:
-            continue
-        total = now.total()
-        if total > bound:
-            now.since_ns = setting.time_ns if now.since_ns is None else now.since_ns
-            now.most = max(now.most, total)
-        elif now.since_ns is not None:
-            yield Offence(name, now.since_ns, setting.time_ns, now.most, budget)
-            now.since_ns, now.most = None, 0.0
-    if now.since_ns is not None:
-        yield Offence(name, now.since_ns, end_ns, now.most, budget)
+def _excesses(budget: float, all_steps: Iterable[Step]) -> Iterator[list[Step]]:
+    """Steps of each time in which the sum exceeds the budget."""
+    excess: list[Step] = []
+    for step in all_steps:
+        if step.exceeds(budget):
+            excess.append(step)
+        elif excess:
+            yield excess
+            excess = []
+    if excess:
+        yield excess
+
+
+def _unpaid(policy: Policy, owner: Application, excess: list[Step]) -> Iterator[Offence]:
+    """Times in which the application has more weight than it pays for."""
+    for one in unpaid(excess, owner.budget, policy.price, owner.pays, policy.span_ns):
+        most = max(s.total for s in excess if s.from_ns < one.until_ns and s.until_ns > one.from_ns)
+        yield Offence(owner.name, one.from_ns, one.until_ns, most, owner.budget, one.paid, owner.pays)
 
 
 def _owners(policy: Policy) -> dict[str, list[tuple[Application, range]]]:
@@ -145,9 +158,15 @@ def _owners(policy: Policy) -> dict[str, list[tuple[Application, range]]]:
 def read_policy(path: Path) -> Policy:
     """Reads the policy in a TOML file."""
     section = Section(path, "", _toml(path))
-    grace_ns = section.get("grace_ns", int, 0)
+    grace_ns = section.get("grace_ns", int, CLOCKS_NS)
     if grace_ns < 0:
         raise section.error("grace_ns", f"it is {grace_ns}", "give 0 or more")
+    price = section.get("price", float, 0.0)
+    if not 0 <= price < math.inf:
+        raise section.error("price", f"it is {price}", "give a finite number of zero or more")
+    span_ns = section.get("span_ns", int, SPAN_NS)
+    if span_ns <= 0:
+        raise section.error("span_ns", f"it is {span_ns}", "give 1 or more")
     held = section.get("application", list)
     section.done()
     applications: list[Application] = []
@@ -161,7 +180,11 @@ def read_policy(path: Path) -> Policy:
     for k, name in enumerate(names):
         if name in names[:k]:
             raise section.error(f"application[{k}].name", f'"{name}" is there twice', "give each its own name")
-    return Policy(tuple(applications), grace_ns)
+    for k, one in enumerate(applications):
+        if one.pays > 0 and price == 0:
+            place = f"application[{k}].pays"
+            raise section.error(place, "weight has no price", "give the price of a weight of 1 for 1 s: price = 2")
+    return Policy(tuple(applications), grace_ns, price, span_ns)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -191,6 +214,9 @@ def _application(section: Section, taken: list[tuple[str, range, str]]) -> Appli
     name, budget = section.get("name", str), section.get("budget", float)
     if not 0 <= budget < math.inf:
         raise section.error("budget", f"it is {budget}", "give a finite number of zero or more")
+    pays = section.get("pays", float, 0.0)
+    if not 0 <= pays < math.inf:
+        raise section.error("pays", f"it is {pays}", "give a finite number of zero or more")
     sources = []
     for k, text in enumerate(section.get("sources", list)):
         place = f"sources[{k}]"
@@ -201,7 +227,7 @@ def _application(section: Section, taken: list[tuple[str, range, str]]) -> Appli
         taken.append((*source, name))
         sources.append(source)
     section.done()
-    return Application(name, budget, tuple(sources))
+    return Application(name, budget, tuple(sources), pays)
 
 
 def _source(section: Section, place: str, text: Any) -> tuple[str, range]:
@@ -235,7 +261,8 @@ def read_log(path: Path) -> Iterator[Setting]:
     line = 0
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file, strict=True)
+            # Lines of comments become empty ones, so that lines keep their numbers.
+            rows = csv.DictReader(("\n" if text.startswith("#") else text for text in file), strict=True)
             missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
             if missing:
                 wanted = f"begin the file with the line {','.join(COLUMNS)}"
@@ -252,6 +279,16 @@ def read_log(path: Path) -> Iterator[Setting]:
         raise InputError(str(path), f"after line {line}", f"it is not CSV: {error}", hint) from None
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
+
+
+def missing(path: Path) -> int:
+    """Number of weights that the host of a log could not log."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            counts = [line[len(MISSING) :].strip() for line in file if line.startswith(MISSING)]
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
+    return sum(int(count) for count in counts if count.isascii() and count.isdigit())
 
 
 def _setting(path: Path, line: int, row: dict[str, str | None]) -> Setting:

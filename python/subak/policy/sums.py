@@ -1,0 +1,52 @@
+"""Sums of the weights of an application's flows over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+ROUNDING = 1e-6
+"""Relative tolerance of a budget, for rounding errors of logged weights."""
+UNIT = 2**-16
+"""Programs set weights on hosts in multiples of this: a flow's weight may be half of it more than it should be."""
+
+FiveTuple = tuple[str, str, int, int, str]
+"""Source, destination, source port, destination port, protocol."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of a log: the weight of a flow from ``time_ns`` on."""
+
+    time_ns: int
+    flow: FiveTuple
+    weight: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """The sum of the weights, constant from ``from_ns`` to ``until_ns``, and the number of flows."""
+
+    from_ns: int
+    until_ns: int
+    total: float
+    flows: int
+
+    def exceeds(self, budget: float) -> bool:
+        """Whether the sum exceeds the budget by more than rounding errors."""
+        return self.total > (budget * (1 + ROUNDING) + self.flows * UNIT / 2 if budget else 0.0)
+
+
+def steps(settings: Iterable[Setting], end_ns: int) -> Iterator[Step]:
+    """The sums up to ``end_ns``. Changes at the same time count together."""
+    weights: dict[FiveTuple, float] = {}
+    ordered = sorted(settings, key=lambda one: one.time_ns)
+    for at, setting in enumerate(ordered):
+        if setting.weight > 0:
+            weights[setting.flow] = setting.weight
+        else:
+            weights.pop(setting.flow, None)
+        until_ns = ordered[at + 1].time_ns if at + 1 < len(ordered) else end_ns
+        if until_ns > setting.time_ns or at + 1 == len(ordered):
+            yield Step(setting.time_ns, until_ns, math.fsum(weights.values()), len(weights))
