@@ -44,6 +44,7 @@ struct event {
 	/* Number of packets recently sent at the granted rate, and number of packets lost among them. */
 	u32 sent;
 	u32 lost;
+	struct ends ends;
 };
 
 /* State of a connection at its host. */
@@ -71,6 +72,7 @@ struct flow {
 	u64 counted_ns;
 	u32 sent;
 	u32 lost;
+	struct ends ends;
 };
 
 /* State that remains in a socket when the agent ends, so that the next agent continues from it. It is in the private
@@ -202,7 +204,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1 << 21);
 } events SEC(".maps");
 
 extern void cubictcp_init(struct sock *sk) __ksym;
@@ -225,6 +227,7 @@ static __always_inline void tell_counted(const struct flow *flow, enum kind kind
 		.path = flow->path,
 		.sent = sent,
 		.lost = lost,
+		.ends = flow->ends,
 	};
 
 	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0))
@@ -447,9 +450,6 @@ static __always_inline __be32 known_as(__be32 a, __be32 b, __be32 c, __be32 d)
 	return address ? *address : 0;
 }
 
-/* A word of the remote IPv6 address. It is read at a constant offset of the context, as the verifier requires. */
-#define REMOTE_WORD(ops, k) (*(const volatile __u32 *)&(ops)->remote_ip6[k])
-
 /* Whether the connections of a namespace are those of one of this agent's hosts. */
 static __always_inline bool is_own(u64 cookie)
 {
@@ -486,6 +486,7 @@ int flowtune_sockets(struct bpf_sock_ops *ops)
 	if (!flow)
 		return 1;
 	flow->more_bytes = four ? 0 : IPV6_MORE_BYTES;
+	find_ends(&flow->ends, ops);
 	ports = ops->local_port << 16 ^ bpf_ntohl(ops->remote_port);
 	enter(flow, host ? *host : 0, to.address, ports);
 	weight = bpf_map_lookup_elem(&destinations, &to);
@@ -539,6 +540,17 @@ int flowtune_present(struct bpf_iter__tcp *ctx)
 	if (!flow || flow->connection)
 		return 0;
 	flow->more_bytes = more_bytes;
+	if (common->skc_family == AF_INET) {
+		map_ipv4(flow->ends.local, common->skc_rcv_saddr);
+		map_ipv4(flow->ends.remote, common->skc_daddr);
+	} else {
+		for (int i = 0; i < 4; i++) {
+			flow->ends.local[i] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+			flow->ends.remote[i] = words[i];
+		}
+	}
+	flow->ends.local_port = common->skc_num;
+	flow->ends.remote_port = bpf_ntohs(common->skc_dport);
 	enter(flow, looked_at, to.address, common->skc_num << 16 ^ bpf_ntohs(common->skc_dport));
 	sk = &tp->inet_conn.icsk_inet.sk;
 	group = sk->sk_cgrp_data.cgroup->kn->id;

@@ -27,11 +27,13 @@ struct in6_addr {
 
 struct sock_common {
 	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
 	u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct kernfs_node {
@@ -77,6 +79,12 @@ struct tcp_sock {
 	/* Numbers of data packets sent, and of those lost, so far. */
 	u32 data_segs_out;
 	u32 lost;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
 };
 
 struct bpf_iter__tcp {

@@ -14,6 +14,8 @@
 #define ERANGE 34
 #define SK_PACING_NEEDED 1
 #define TCP_CA_LOSS 4
+#define TCP_FIN_WAIT2 5
+#define TCP_CLOSE 7
 #define NSEC_PER_SEC 1000000000ULL
 
 /* Bytes of headers on the wire: Ethernet, IPv4, TCP, and the option. */
@@ -42,6 +44,24 @@ struct flow {
 	u32 weighted;
 	/* Accumulated remainder from rounding the window to whole packets; a packet is 2^16. */
 	u32 left_out;
+	/* Number of the connection; 0 if it is no connection of a host. */
+	u64 connection;
+	struct ends ends;
+	/* Whether the last event told a weight, and whether the connection sends no more. */
+	u32 logged;
+	u32 over;
+};
+
+/* A weight of a connection, for the log. */
+struct weight_set {
+	/* Time by the monotonic clock. */
+	u64 time_ns;
+	u64 connection;
+	s64 log2_weight;
+	struct ends ends;
+	/* Whether the weight applies no more. */
+	u32 over;
+	u32 unused;
 };
 
 /* Settings of all connections of a host. */
@@ -59,6 +79,14 @@ const volatile u32 all = 0;
 /* Bounds of the weights that programs may set, with 16 fractional bits. */
 const volatile u32 least_weight = 1;
 const volatile u32 most_weight = 0xffffffffU;
+/* Whether weights are logged. */
+const volatile u32 logs = 0;
+/* Lets user space read the layout of an event from the program's type information. */
+const volatile struct weight_set no_weight = {};
+
+u64 connections = 0;
+/* Number of events that found no room. */
+u64 lost_weights = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -84,6 +112,38 @@ struct {
 	__type(key, int);
 	__type(value, struct law);
 } laws SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} weights_set SEC(".maps");
+
+static __always_inline struct weight_set weight_now(const struct flow *flow)
+{
+	struct weight_set set = {
+		.time_ns = bpf_ktime_get_ns(),
+		.connection = flow->connection,
+		.log2_weight = flow->log2_weight,
+		.ends = flow->ends,
+		.over = !flow->logged,
+	};
+
+	return set;
+}
+
+/* Tells user space the weight of a connection, or that it applies no more. A connection that has sent no data has
+ * told none. */
+static __always_inline void tell_weight(struct flow *flow, bool over)
+{
+	struct weight_set set;
+
+	if (!logs || !flow->connection || flow->over || (over && !flow->logged))
+		return;
+	flow->logged = !over;
+	set = weight_now(flow);
+	if (bpf_ringbuf_output(&weights_set, &set, sizeof(set), 0))
+		__sync_fetch_and_add(&lost_weights, 1);
+}
 
 static __always_inline u64 rtt_ns_of(struct tcp_sock *tp)
 {
@@ -165,6 +225,9 @@ void BPF_PROG(soze_control, struct sock *sk, u32 ack, int flag, const struct rat
 
 	if (!flow || !law)
 		return;
+	/* It is one that was given this congestion control during a transfer. */
+	if (!flow->logged)
+		tell_weight(flow, false);
 	rtt_ns = rtt_ns_of(tp);
 	if (law->window) {
 		if (rs->rtt_us > 0)
@@ -219,6 +282,25 @@ void BPF_PROG(soze_state, struct sock *sk, u8 state)
 	}
 }
 
+SEC("struct_ops")
+void BPF_PROG(soze_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	if (flow && event == CA_EVENT_TX_START && !flow->logged)
+		tell_weight(flow, false);
+}
+
+/* The connection has ended, or was given another congestion control. */
+SEC("struct_ops")
+void BPF_PROG(soze_release, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	if (flow)
+		tell_weight(flow, true);
+}
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops soze = {
 	.init = (void *)soze_init,
@@ -226,6 +308,8 @@ struct tcp_congestion_ops soze = {
 	.ssthresh = (void *)soze_ssthresh,
 	.undo_cwnd = (void *)soze_undo,
 	.set_state = (void *)soze_state,
+	.cwnd_event = (void *)soze_event,
+	.release = (void *)soze_release,
 	/* Other network namespaces may choose this congestion control too. */
 	.flags = 1,
 	.name = "soze",
@@ -251,11 +335,16 @@ static __always_inline void begin(struct bpf_sock_ops *ops)
 	*law = host->law;
 	flow->heard_ns = bpf_ktime_get_ns();
 	flow->back = UNTOLD;
+	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
+	find_ends(&flow->ends, ops);
+	flow->logged = 0;
+	flow->over = 0;
 	to.address = remote_ipv4(ops);
 	weight = bpf_map_lookup_elem(&destinations, &to);
 	if (weight && !flow->weighted)
 		flow->log2_weight = *weight;
-	bpf_sock_ops_cb_flags_set(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
+	bpf_sock_ops_cb_flags_set(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG |
+					       (logs ? BPF_SOCK_OPS_STATE_CB_FLAG : 0));
 	if (all)
 		CHOOSE(ops, own);
 }
@@ -316,6 +405,14 @@ int soze_sockets(struct bpf_sock_ops *ops)
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 		begin(ops);
+		return 1;
+	case BPF_SOCK_OPS_STATE_CB:
+		/* All its data is ACKed. The kernel may release the socket much later. */
+		flow = ops->args[1] == TCP_CLOSE || ops->args[1] == TCP_FIN_WAIT2 ? own_flow(ops) : NULL;
+		if (flow) {
+			tell_weight(flow, true);
+			flow->over = 1;
+		}
 		return 1;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
@@ -383,11 +480,35 @@ int soze_weight(struct bpf_sockopt *asked)
 	before = flow->log2_weight;
 	flow->log2_weight = log2_of(*weight) - 16 * ONE;
 	flow->weighted = 1;
+	if (flow->logged)
+		tell_weight(flow, false);
 	if (law && law->exact && flow->started)
 		flow->log2_rate += flow->log2_weight - before;
 	/* The option is handled here, and not passed to the kernel. */
 	asked->optlen = -1;
 	return 1;
+}
+
+/* Writes the weights that apply, for a log that lacks events. */
+SEC("iter/tcp")
+int soze_present(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct weight_set set;
+	struct tcp_sock *tp;
+	struct flow *flow;
+
+	if (!common)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(common);
+	if (!tp)
+		return 0;
+	flow = bpf_sk_storage_get(&flows, tp, NULL, 0);
+	if (!flow || !flow->logged)
+		return 0;
+	set = weight_now(flow);
+	bpf_seq_write(ctx->meta->seq, &set, sizeof(set));
+	return 0;
 }
 
 char _license[] SEC("license") = "GPL";

@@ -80,7 +80,7 @@ fn programs() -> Vec<Need> {
     use crate::hosts::{HostsConfig, RunningHosts};
     let tried = |name, needed_for, order: &str| {
         let order: HostsConfig = serde_json::from_str(order).expect("it is written here");
-        let (found, hint) = match RunningHosts::new(&order) {
+        let (found, hint) = match RunningHosts::new(&order, None) {
             Ok(_) => (Some("loads".to_string()), String::new()),
             Err(why) => (None, why),
         };
@@ -120,6 +120,7 @@ fn flowtune() -> Need {
         partners: Vec::new(),
         known: Vec::new(),
         containers: false,
+        log: None,
     };
     let (found, hint) = match RunningFlowtune::new(&order) {
         Ok(_) => (Some("loads".to_string()), String::new()),

@@ -5,6 +5,7 @@
 
 use crate::shares::Weighing;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use subak_control::ControlSettings;
 use subak_wire::Secret;
 
@@ -37,6 +38,8 @@ pub struct FlowtuneConfig {
     pub known: Vec<(Ipv6Addr, u32, Ipv4Addr)>,
     /// Whether the machine's other network namespaces, also those that appear later, belong to the only host.
     pub containers: bool,
+    /// File in which weights are logged.
+    pub log: Option<PathBuf>,
 }
 
 /// Parses an IPv6 prefix of a host and its address at the allocator, such as `fd00:0:0:7::/64=10.0.0.7`.
@@ -61,6 +64,7 @@ mod running {
     use crate::shares::Shares;
     use crate::sys::{device_of, namespace_cookie};
     use crate::traffic::clock_ns;
+    use crate::weight_log::{WeightLog, WeightSet};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -119,6 +123,9 @@ mod running {
         left: Vec<(u32, Ipv4Addr)>,
         /// Earliest time of the next log message about them, ns.
         left_due_ns: u64,
+        log: Option<WeightLog>,
+        /// Number of lost events so far, as the log counts them.
+        lost: u64,
     }
 
     /// Counters of an agent, and the delays of its latest flowlets.
@@ -151,6 +158,7 @@ mod running {
                 let what = "--containers: the namespaces belong to one host";
                 return Err(format!("{what}, and there are {}; give one --host", order.hosts.len()));
             }
+            let log = order.log.as_deref().map(WeightLog::open).transpose()?;
             let lease_ns = order.settings.lease_ns;
             let least_pace = 1500 * 1_000_000_000 * PARTS_OF_LEASE / lease_ns.max(1);
             let wanted = Wanted {
@@ -237,6 +245,8 @@ mod running {
                 others_due_ns: order.containers.then(clock_ns),
                 left: Vec::new(),
                 left_due_ns: 0,
+                log,
+                lost: 0,
             })
         }
 
@@ -250,7 +260,9 @@ mod running {
             let mut sorted: Vec<u64> = self.counts.first_ns.iter().copied().collect();
             sorted.sort_unstable();
             let quantile = |share: f64| sorted.get((share * (sorted.len().max(1) - 1) as f64).round() as usize);
+            let (logged, missing) = self.log.as_ref().map(WeightLog::counts).unzip();
             serde_json::json!({
+                "weights_logged": logged, "weights_missing": missing,
                 "flowlets": self.counts.flowlets, "rates": self.counts.rates, "lost_events": self.loaded.lost_events(),
                 "first_rates": sorted.len(), "first_rate_p50_ns": quantile(0.5), "first_rate_p99_ns": quantile(0.99),
             })
@@ -268,21 +280,42 @@ mod running {
                 self.others_due_ns = Some(clock_ns() + OTHERS_NS);
                 self.loaded.find_others()?;
             }
-            for event in self.loaded.take_events()? {
-                self.hear(event);
+            // Changes of one turn have one time in the log: the weights of a group move to another connection at once.
+            let events = self.loaded.take_events()?;
+            let now_ns = clock_ns();
+            if let Some(log) = &mut self.log {
+                log.tick(now_ns);
+            }
+            for event in events {
+                self.hear(event, now_ns);
             }
             self.note_left(clock_ns());
             for host in 0..self.hosts.len() {
                 self.take(host)?;
-                self.look(host, clock_ns())?;
+                self.look(host, now_ns)?;
                 self.measure(host, clock_ns())?;
                 let host_state = &mut self.hosts[host];
                 for (connection, weight) in host_state.shares.moved() {
                     host_state.authenticated.endpoint.set_weight(connection, weight as f32);
+                    if let Some(log) = &mut self.log {
+                        log.change(connection, weight);
+                    }
                 }
                 self.speak(host, clock_ns());
             }
+            self.log();
             Ok(())
+        }
+
+        /// Writes logged weights to the file.
+        fn log(&mut self) {
+            let Some(log) = &mut self.log else { return };
+            let lost = self.loaded.lost_events();
+            if lost > self.lost {
+                log.miss(lost - std::mem::replace(&mut self.lost, lost));
+            }
+            log.flush();
+            self.notes.append(&mut log.notes());
         }
 
         fn wait(&self) -> Result<(), String> {
@@ -303,7 +336,7 @@ mod running {
             }
         }
 
-        fn hear(&mut self, event: Event) {
+        fn hear(&mut self, event: Event, now_ns: u64) {
             let Some(host) = self.hosts.get_mut(event.host as usize) else { return };
             let connection = event.connection;
             match event.kind {
@@ -313,7 +346,7 @@ mod running {
                         self.left.push((event.host, event.to));
                     }
                     if host.active.contains(&connection) {
-                        host.ending.insert(connection, clock_ns() + LINGER_NS);
+                        host.ending.insert(connection, now_ns + LINGER_NS);
                     }
                     return;
                 }
@@ -323,7 +356,11 @@ mod running {
                 }
             }
             host.ending.remove(&connection);
-            let weight = host.shares.set(connection, &event.asked) as f32;
+            let weight = host.shares.set(connection, &event.asked);
+            if let Some(log) = &mut self.log {
+                log.set(WeightSet { time_ns: now_ns, connection, ends: event.ends, weight });
+            }
+            let weight = weight as f32;
             if host.active.insert(connection) {
                 self.counts.flowlets += 1;
                 host.started.insert(connection, event.time_ns);
@@ -388,13 +425,16 @@ mod running {
 
         /// Ends idle flowlets, and switches to the next allocator if there is no reply.
         fn look(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
-            let RunningFlowtune { loaded, hosts, allocators, patience_ns, notes, .. } = self;
+            let RunningFlowtune { loaded, hosts, allocators, patience_ns, notes, log, .. } = self;
             let host = &mut hosts[host];
             let over: Vec<u64> = host.ending.iter().filter(|(_, at_ns)| **at_ns <= now_ns).map(|(c, _)| *c).collect();
             for connection in over {
                 host.ending.remove(&connection);
                 host.active.remove(&connection);
                 host.shares.remove(connection);
+                if let Some(log) = log {
+                    log.change(connection, 0.0);
+                }
                 host.started.remove(&connection);
                 host.authenticated.endpoint.finish(connection);
                 loaded.grant(connection, None, 0)?;

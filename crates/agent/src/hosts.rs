@@ -162,8 +162,12 @@ mod running {
     use crate::kernel::soze::{self, Wanted};
     use crate::kernel::weights::Weights;
     use crate::namespace::Namespace;
+    use crate::traffic::clock_ns;
+    use crate::weight_log::WeightLog;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     use serde::Serialize;
+    use std::path::Path;
+    use std::time::Duration;
     use subak_schemes::hosts::perc::{PercHosts, is_run};
     use subak_schemes::hosts::soze::SozeHosts;
 
@@ -172,7 +176,12 @@ mod running {
         soze: Option<soze::Loaded>,
         queues: Option<queues::Loaded>,
         _perc: Option<perc::Loaded>,
+        log: Option<WeightLog>,
+        lost: u64,
     }
+
+    /// Interval between looks at the log's file without events.
+    const IDLE: Duration = Duration::from_millis(500);
 
     /// Identifiers of the kernel maps for counters and weights.
     #[derive(Debug, Clone, Copy, Serialize)]
@@ -184,11 +193,14 @@ mod running {
     }
 
     impl RunningHosts {
-        /// Loads the programs and attaches them.
-        pub fn new(order: &HostsConfig) -> Result<Self, String> {
+        /// Loads the programs and attaches them. `log` is the file in which the weights of this namespace's connections
+        /// are logged: call [`RunningHosts::turn`] then.
+        pub fn new(order: &HostsConfig, log: Option<&Path>) -> Result<Self, String> {
             order.check()?;
+            let log = log.map(WeightLog::open).transpose()?;
             if let Some(scheme) = order.scheme.as_deref().filter(|name| is_run(name)) {
-                return Ok(RunningHosts { soze: None, queues: None, _perc: Some(links(order, scheme)?) });
+                let perc = Some(links(order, scheme)?);
+                return Ok(RunningHosts { soze: None, queues: None, _perc: perc, log, lost: 0 });
             }
             let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);
             let made = |scheme: &String| {
@@ -209,8 +221,31 @@ mod running {
                 };
                 queues.add(&Namespace::open(&queue.netns)?, at, hosts.as_ref())?;
             }
-            let soze = hosts.as_ref().map(|hosts| control(order, hosts)).transpose()?;
-            Ok(RunningHosts { soze, queues: Some(queues), _perc: None })
+            let soze = hosts.as_ref().map(|hosts| control(order, hosts, log.is_some())).transpose()?;
+            Ok(RunningHosts { soze, queues: Some(queues), _perc: None, log, lost: 0 })
+        }
+
+        /// Logs weights for a while. Returns warnings; `None` if there is nothing to log.
+        pub fn turn(&mut self) -> Result<Option<Vec<String>>, String> {
+            let (Some(soze), Some(log)) = (&self.soze, &mut self.log) else { return Ok(None) };
+            let mut sets = soze.take_weights(IDLE)?;
+            let lost = soze.lost_weights();
+            if lost > self.lost {
+                // The rest of what the ring buffer has is older than the weights of now.
+                sets.append(&mut soze.take_weights(Duration::ZERO)?);
+            }
+            log.tick(clock_ns());
+            sets.into_iter().for_each(|set| log.set(set));
+            if lost > self.lost {
+                log.miss(lost - std::mem::replace(&mut self.lost, lost));
+                log.tick(clock_ns());
+                match soze.present() {
+                    Ok(present) => log.replace(&present),
+                    Err(why) => log.note(format!("the weights that apply now cannot be logged: {why}")),
+                }
+            }
+            log.flush();
+            Ok(Some(log.notes()))
         }
 
         /// Ids of the kernel maps.
@@ -248,7 +283,7 @@ mod running {
         })
     }
 
-    fn control(order: &HostsConfig, hosts: &SozeHosts) -> Result<soze::Loaded, String> {
+    fn control(order: &HostsConfig, hosts: &SozeHosts, logs: bool) -> Result<soze::Loaded, String> {
         refuse_unknown(&order.fallback)?;
         let cgroup = control_groups()?;
         let wanted = Wanted {
@@ -259,6 +294,7 @@ mod running {
             hosts,
             packet_bytes: order.packet_bytes,
             weights: order.requests,
+            logs,
         };
         let loaded = soze::Loaded::new(&wanted)?;
         let weights = loaded.weights()?;

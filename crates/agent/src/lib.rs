@@ -14,5 +14,6 @@ pub mod shares;
 mod sys;
 pub mod traffic;
 pub mod wait;
+pub mod weight_log;
 
 pub use netlink::{MalformedNetlink, read as read_queues};

@@ -116,6 +116,10 @@ struct Host {
     /// Largest weight that a program may request.
     #[arg(long, default_value_t = 1000.0)]
     most_weight: f64,
+    /// Log the weights of connections to this file (CSV), for `subak policy check`. An existing log is continued; a file
+    /// that was moved away is followed by a new one.
+    #[arg(long, value_name = "FILE")]
+    log_weights: Option<std::path::PathBuf>,
 }
 
 /// Options of an allocator's endpoint.
@@ -175,6 +179,10 @@ struct Endpoint {
     /// that appear later. They belong to the only host.
     #[arg(long)]
     containers: bool,
+    /// Log the weights of connections to this file (CSV), for `subak policy check`. An existing log is continued; a file
+    /// that was moved away is followed by a new one.
+    #[arg(long, value_name = "FILE")]
+    log_weights: Option<std::path::PathBuf>,
 }
 
 fn address_and_port(text: &str) -> Result<std::net::SocketAddr, String> {
@@ -229,6 +237,7 @@ mod programs {
     use super::{Endpoint, Host, MOST_INPUT};
     use serde_json::{Map, Value, json};
     use std::io::{BufRead, Read, Write};
+    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use subak_agent::flowtune;
@@ -249,7 +258,7 @@ mod programs {
         let mut line = String::new();
         input.by_ref().take(MOST_INPUT).read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
         let order: HostsConfig = serde_json::from_str(&line).map_err(|e| format!("the configuration: {e}"))?;
-        let running = start(&order)?;
+        let running = start(&order, None)?;
         match order.with {
             Some(process) => subak_agent::wait::for_end_of(process)?,
             // Runs until the parent closes standard input.
@@ -277,7 +286,11 @@ mod programs {
             "fallback": host.fallback, "hosts": [{"netns": "/proc/self/ns/net", "rate_bps": rate_bps}], "weights": weights,
             "requests": requests,
         });
-        let running = start(&serde_json::from_value(order).map_err(|e| e.to_string())?)?;
+        let order = serde_json::from_value(order).map_err(|e| e.to_string())?;
+        let mut running = start(&order, host.log_weights.as_deref())?;
+        while let Some(notes) = running.turn()? {
+            notes.iter().for_each(|note| eprintln!("subak-agent: {note}"));
+        }
         loop {
             std::thread::park();
             let _ = &running;
@@ -377,6 +390,7 @@ mod programs {
             partners,
             known: known.collect::<Result<_, _>>()?,
             containers: endpoint.containers,
+            log: endpoint.log_weights.clone(),
         };
         let mut running = flowtune::RunningFlowtune::new(&order)?;
         say(&json!({"ready": true, "weights": running.weights()?}))?;
@@ -419,8 +433,8 @@ mod programs {
         writeln!(out, "{what}").and_then(|()| out.flush()).map_err(|e| format!("standard output: {e}"))
     }
 
-    fn start(order: &HostsConfig) -> Result<RunningHosts, String> {
-        let running = RunningHosts::new(order)?;
+    fn start(order: &HostsConfig, log: Option<&Path>) -> Result<RunningHosts, String> {
+        let running = RunningHosts::new(order, log)?;
         say(&serde_json::to_value(running.ready()?).map_err(|e| e.to_string())?)?;
         Ok(running)
     }

@@ -1,9 +1,10 @@
 //! Flowtune's congestion control in the kernel: reports flowlets and paces connections at granted rates.
 
-use super::weights::Weights;
+use super::weights::{Weights, exp2};
 use super::{Shared, refused, soze::name, value_of};
 use crate::device::PacedCount;
 use crate::shares::AskedWeight;
+use crate::weight_log::Ends;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use rustix::fs::{Mode, OFlags, open};
@@ -77,6 +78,8 @@ pub(crate) struct Event {
     pub host: u32,
     /// Destination address.
     pub to: Ipv4Addr,
+    /// Both ends of the connection.
+    pub ends: Ends,
     /// Key that selects one of several paths.
     pub path: u32,
     /// Weight settings that apply to the connection.
@@ -253,6 +256,7 @@ fn event(event: types::event) -> Event {
         },
         host: event.host,
         to: Ipv4Addr::from(u32::from_be(event.to)),
+        ends: Ends::new(event.ends.local, event.ends.remote, [event.ends.local_port, event.ends.remote_port]),
         path: event.path,
         asked: AskedWeight {
             program: (event.asked.by_program != 0).then(|| exp2(event.asked.log2_program)),
@@ -260,8 +264,4 @@ fn event(event: types::event) -> Event {
             to: exp2(event.asked.log2_to),
         },
     }
-}
-
-fn exp2(log2_weight: i64) -> f64 {
-    (log2_weight as f64 / 4_294_967_296.0).exp2()
 }

@@ -1,14 +1,19 @@
 //! Soze's congestion control in the kernel.
 
-use super::weights::Weights;
-use super::{Shared, bytes_of, refused};
+use super::weights::{Weights, exp2};
+use super::{Shared, bytes_of, refused, value_of};
+use crate::weight_log::{Ends, WeightSet};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use rustix::fd::AsRawFd;
 use rustix::fs::{Mode, OFlags, open};
 use skeleton::types;
+use std::cell::RefCell;
+use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
 use subak_schemes::hosts::soze::SozeHosts;
 use subak_schemes::soze::SozeSettings;
 
@@ -19,6 +24,8 @@ mod skeleton {
 
 // SAFETY: `fixed.h` and `soze.bpf.c` order the fields such that there is no padding.
 unsafe impl Shared for types::host {}
+// SAFETY: the fields of the type leave no padding.
+unsafe impl Shared for types::weight_set {}
 
 /// Settings of the kernel programs.
 pub(crate) struct Wanted<'a> {
@@ -35,11 +42,15 @@ pub(crate) struct Wanted<'a> {
     pub packet_bytes: u32,
     /// Bounds of the weights that programs may request, with 16 fractional bits; an upper bound of 0 forbids requests.
     pub weights: (u32, u32),
+    /// Whether weights are logged.
+    pub logs: bool,
 }
 
 /// The loaded congestion control. Dropping this value, or the end of the process, removes it.
 pub(crate) struct Loaded {
     skeleton: skeleton::SozeSkel<'static>,
+    events: RingBuffer<'static>,
+    told: Rc<RefCell<Vec<WeightSet>>>,
     _links: Vec<Link>,
 }
 
@@ -53,6 +64,7 @@ impl Loaded {
         fixed.own = name(wanted.name)?.map(|byte| byte as _);
         fixed.other = name(wanted.fallback)?.map(|byte| byte as _);
         fixed.all = wanted.all.into();
+        fixed.logs = wanted.logs.into();
         (fixed.least_weight, fixed.most_weight) = wanted.weights;
         // SAFETY: the pointer is into the object that `opened` owns.
         let registered = unsafe { &mut *opened.struct_ops.soze };
@@ -66,7 +78,16 @@ impl Loaded {
             skeleton.progs.soze_weight.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
             skeleton.progs.soze_created.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
         ];
-        Ok(Loaded { skeleton, _links: links })
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let put = Rc::clone(&told);
+        let mut builder = RingBufferBuilder::new();
+        let take = move |bytes: &[u8]| {
+            put.borrow_mut().extend(weight_set(bytes));
+            0
+        };
+        builder.add(&skeleton.maps.weights_set, take).map_err(refused)?;
+        let events = builder.build().map_err(refused)?;
+        Ok(Loaded { skeleton, events, told, _links: links })
     }
 
     /// Registers a host: the namespace with this cookie, whose link has `rate_bps`.
@@ -78,12 +99,45 @@ impl Loaded {
         map.update(&cookie.to_ne_bytes(), bytes_of(&host), MapFlags::ANY).map_err(refused)
     }
 
+    /// Waits at most this long for weights of connections, and returns those since the previous call.
+    pub fn take_weights(&self, most: Duration) -> Result<Vec<WeightSet>, String> {
+        match self.events.poll(most) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::Interrupted => Err(refused(error)),
+            _ => Ok(std::mem::take(&mut *self.told.borrow_mut())),
+        }
+    }
+
+    /// Number of weights that were lost because the ring buffer was full.
+    pub fn lost_weights(&self) -> u64 {
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| bss.lost_weights)
+    }
+
+    /// Weights that apply now to connections of the thread's current namespace.
+    pub fn present(&self) -> Result<Vec<WeightSet>, String> {
+        let link = self.skeleton.progs.soze_present.attach().map_err(refused)?;
+        let mut bytes = Vec::new();
+        let read = libbpf_rs::Iter::new(&link).map_err(refused)?.read_to_end(&mut bytes);
+        read.map_err(|e| format!("connections cannot be looked at: {e}"))?;
+        Ok(bytes.chunks_exact(size_of::<types::weight_set>()).filter_map(weight_set).collect())
+    }
+
     /// Access to the maps of weights: see [`super::weights`].
     pub fn weights(&self) -> Result<Weights, String> {
         let id = |map: &dyn AsFd| super::weights::id(map.as_fd());
         let maps = &self.skeleton.maps;
         Ok(Weights { destinations: id(&maps.destinations)?, groups: id(&maps.groups)? })
     }
+}
+
+/// The weight in an event; `None` if the event is too short.
+fn weight_set(bytes: &[u8]) -> Option<WeightSet> {
+    let types::weight_set { time_ns, connection, log2_weight, ends, over, .. } = value_of(bytes)?;
+    Some(WeightSet {
+        time_ns,
+        connection,
+        ends: Ends::new(ends.local, ends.remote, [ends.local_port, ends.remote_port]),
+        weight: if over == 0 { exp2(log2_weight) } else { 0.0 },
+    })
 }
 
 /// A name in the kernel's format: padded with zeros.
@@ -112,5 +166,33 @@ fn law(settings: &SozeSettings, hosts: &SozeHosts) -> types::law {
         floor_beta: settings.floor_beta.into(),
         unit_shift: hosts.unit_shift(),
         window: settings.window.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_times_ends_and_weights() {
+        let mapped = |octets: [u8; 4]| [0, 0, 0xffff_u32.to_be(), u32::from_ne_bytes(octets)];
+        let ends = types::ends {
+            local: mapped([10, 0, 0, 1]),
+            remote: mapped([10, 0, 0, 9]),
+            local_port: 4000,
+            remote_port: 80,
+            unused: 0,
+        };
+        let event = types::weight_set { time_ns: 7, connection: 5, log2_weight: 2 << 32, ends, over: 0, unused: 0 };
+        let expected = WeightSet {
+            time_ns: 7,
+            connection: 5,
+            ends: Ends { local: ("10.0.0.1".parse().unwrap(), 4000), remote: ("10.0.0.9".parse().unwrap(), 80) },
+            weight: 4.0,
+        };
+        assert_eq!(weight_set(bytes_of(&event)), Some(expected));
+        let over = types::weight_set { over: 1, ..event };
+        assert_eq!(weight_set(bytes_of(&over)), Some(WeightSet { weight: 0.0, ..expected }));
+        assert_eq!(weight_set(&bytes_of(&event)[1..]), None);
     }
 }

@@ -78,6 +78,11 @@ fn log2(weight: f64) -> Result<i64, String> {
     }
 }
 
+/// The weight with this binary logarithm, in units of 2^-32.
+pub(super) fn exp2(log2_weight: i64) -> f64 {
+    (log2_weight as f64 / 4_294_967_296.0).exp2()
+}
+
 /// Id of a map.
 pub(crate) fn id(map: BorrowedFd<'_>) -> Result<u32, String> {
     let mut info = libbpf_rs::libbpf_sys::bpf_map_info::default();
