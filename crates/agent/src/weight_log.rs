@@ -5,13 +5,17 @@
 //! the file.
 #![cfg_attr(not(feature = "bpf"), allow(dead_code))]
 
+use crate::traffic::clock_ns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The first line of a log.
 const COLUMNS: &str = "time_ns,src,dst,sport,dport,protocol,weight";
@@ -141,6 +145,14 @@ impl WeightLog {
     /// Sets the time by the monotonic clock, ns, once for all changes that happen together.
     pub fn tick(&mut self, now_ns: u64) {
         self.moment = (now_ns, wall_ns());
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Set(set) => self.set(set),
+            Step::Replace(present) => self.replace(&present),
+            Step::Miss(count) => self.miss(count),
+        }
     }
 
     /// Logs a weight, unless it is the connection's already.
@@ -316,6 +328,148 @@ impl WeightLog {
     /// Numbers of rows written, and of weights that are missing.
     pub fn counts(&self) -> (u64, u64) {
         (self.rows, self.missing)
+    }
+}
+
+/// A change of a log.
+#[derive(Debug)]
+enum Step {
+    Set(WeightSet),
+    Replace(Vec<WeightSet>),
+    Miss(u64),
+}
+
+/// Changes that happen together, and one moment by the monotonic clock and by the wall clock, ns.
+type Batch = ((u64, u64), Vec<Step>);
+
+/// Largest number of batches that wait for the disk.
+const BATCHES: usize = 1024;
+
+/// A log that a thread writes, so that a slow disk delays nothing else.
+#[derive(Debug)]
+pub struct WeightLogThread {
+    /// Connections with a weight.
+    current: BTreeMap<u64, WeightSet>,
+    moment: (u64, u64),
+    steps: Vec<Step>,
+    /// `None` after the end.
+    to: Option<SyncSender<Batch>>,
+    thread: Option<JoinHandle<()>>,
+    told: Arc<Mutex<Told>>,
+    /// Number of changes that found no room since the thread last took some.
+    missing: u64,
+    retry_due_ns: u64,
+}
+
+/// What the thread tells: warnings, and numbers of rows and of missing weights.
+#[derive(Debug, Default)]
+struct Told {
+    notes: Vec<String>,
+    counts: (u64, u64),
+}
+
+impl WeightLogThread {
+    /// Opens a log: see [`WeightLog::open`].
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let mut log = WeightLog::open(path)?;
+        let (to, from) = sync_channel::<Batch>(BATCHES);
+        let told = Arc::new(Mutex::new(Told::default()));
+        let shared = Arc::clone(&told);
+        let run = move || {
+            loop {
+                match from.recv_timeout(Duration::from_nanos(LOOK_NS / 2)) {
+                    Ok((moment, steps)) => {
+                        log.moment = moment;
+                        steps.into_iter().for_each(|step| log.apply(step));
+                    }
+                    Err(RecvTimeoutError::Timeout) => log.tick(clock_ns()),
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+                log.flush();
+                let mut told = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                told.notes.append(&mut log.notes());
+                told.counts = log.counts();
+            }
+        };
+        let thread = std::thread::Builder::new().name("weights".to_string()).spawn(run);
+        let thread = thread.map_err(|e| format!("--log-weights: no thread can be started: {e}"))?;
+        Ok(WeightLogThread {
+            current: BTreeMap::new(),
+            moment: (0, 0),
+            steps: Vec::new(),
+            to: Some(to),
+            thread: Some(thread),
+            told,
+            missing: 0,
+            retry_due_ns: 0,
+        })
+    }
+
+    /// As [`WeightLog::tick`].
+    pub fn tick(&mut self, now_ns: u64) {
+        self.moment = (now_ns, wall_ns());
+    }
+
+    /// As [`WeightLog::set`].
+    pub fn set(&mut self, set: WeightSet) {
+        if self.current.get(&set.connection).map_or(0.0, |before| before.weight) == set.weight {
+            return;
+        }
+        if set.weight > 0.0 {
+            self.current.insert(set.connection, set);
+        } else {
+            self.current.remove(&set.connection);
+        }
+        self.steps.push(Step::Set(set));
+    }
+
+    /// As [`WeightLog::change`].
+    pub fn change(&mut self, connection: u64, weight: f64) {
+        if let Some(before) = self.current.get(&connection) {
+            self.set(WeightSet { time_ns: self.moment.0, weight, ..*before });
+        }
+    }
+
+    /// As [`WeightLog::miss`].
+    pub fn miss(&mut self, count: u64) {
+        self.steps.push(Step::Miss(count));
+    }
+
+    /// Hands changes to the thread. If it has too many already, they are missing, and it gets all weights later.
+    pub fn flush(&mut self) {
+        let Some(to) = self.to.as_ref().filter(|_| !self.steps.is_empty() || self.missing > 0) else { return };
+        let (now_ns, _) = self.moment;
+        let steps = std::mem::take(&mut self.steps);
+        let (count, steps) = match self.missing {
+            0 => (steps.len() as u64, steps),
+            missing => {
+                let missing = missing + steps.len() as u64;
+                self.missing = missing;
+                if now_ns < self.retry_due_ns {
+                    return;
+                }
+                let present = self.current.values().map(|set| WeightSet { time_ns: now_ns, ..*set }).collect();
+                (missing, vec![Step::Miss(missing), Step::Replace(present)])
+            }
+        };
+        self.missing = match to.try_send((self.moment, steps)) {
+            Ok(()) => 0,
+            Err(_) => count,
+        };
+        self.retry_due_ns = now_ns + LOOK_NS / 10;
+    }
+
+    /// As [`WeightLog::notes`].
+    pub fn notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner).notes)
+    }
+
+    /// Writes everything, ends the thread and returns [`WeightLog::counts`].
+    pub fn end(&mut self) -> (u64, u64) {
+        self.flush();
+        self.to = None;
+        self.thread.take().map(JoinHandle::join);
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
 }
 
@@ -579,6 +733,45 @@ mod tests {
         flush(&mut log, 2 * SECOND);
         let one = |connection: u16, weight| format!("10.0.0.1,10.0.0.9,{},80,tcp,{weight}", 4000 + connection);
         assert_eq!(rows(&path), [one(2, 0), one(1, 1), "# missing 2".to_string()]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_hangs_delays_nobody_and_costs_rows_that_are_counted() {
+        let folder = folder("hangs");
+        let path = folder.join("log.csv");
+        let mut log = WeightLogThread::open(&path).unwrap();
+        log.tick(clock_ns());
+        [1, 2].into_iter().for_each(|connection| log.set(of(connection, 1.0)));
+        log.flush();
+        // The thread waits for this lock as for a disk.
+        let told = Arc::clone(&log.told);
+        let hangs = told.lock().unwrap();
+        for step in 2..=5000_u32 {
+            log.tick(clock_ns());
+            log.change(1, f64::from(step));
+            log.flush();
+        }
+        assert!(log.missing > 3000, "{}", log.missing);
+        log.change(2, 0.0);
+        log.change(1, 0.5);
+        drop(hangs);
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while log.missing > 0 {
+            assert!(std::time::Instant::now() < until);
+            std::thread::sleep(Duration::from_millis(10));
+            log.tick(clock_ns());
+            log.flush();
+        }
+        let (written, missing) = log.end();
+        let rows = rows(&path);
+        let one = |connection: u16, weight| format!("10.0.0.1,10.0.0.9,{},80,tcp,{weight}", 4000 + connection);
+        let (comment, weights): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.starts_with('#'));
+        assert_eq!(comment, [&format!("# missing {missing}")]);
+        assert_eq!(weights.len() as u64, written);
+        // Two of the last three changes are written as present weights.
+        assert_eq!(written + missing, 2 + 4999 + 2 + 2);
+        assert_eq!(weights[weights.len() - 2..], [&one(2, "0"), &one(1, "0.5")]);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
