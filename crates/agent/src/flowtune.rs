@@ -59,7 +59,7 @@ mod running {
     use crate::device::{Device, Unscheduled, leaving};
     use crate::hosts::control_groups;
     use crate::kernel::flowtune::{Event, EventKind, Loaded, Wanted};
-    use crate::kernel::weights::Weights;
+    use crate::kernel::weights::WeightMaps;
     use crate::namespace::{self, Namespace};
     use crate::shares::Shares;
     use crate::sys::{device_of, namespace_cookie};
@@ -251,7 +251,7 @@ mod running {
         }
 
         /// Access to the weights in the kernel.
-        pub fn weights(&self) -> Result<Weights, String> {
+        pub fn weights(&self) -> Result<WeightMaps, String> {
             self.loaded.weights()
         }
 

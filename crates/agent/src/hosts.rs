@@ -160,7 +160,7 @@ mod running {
     use crate::kernel::perc::{self, PercLink};
     use crate::kernel::queues::{self, Queue};
     use crate::kernel::soze::{self, Wanted};
-    use crate::kernel::weights::Weights;
+    use crate::kernel::weights::WeightMaps;
     use crate::namespace::Namespace;
     use crate::traffic::clock_ns;
     use crate::weight_log::WeightLog;
@@ -189,7 +189,7 @@ mod running {
         ready: bool,
         /// Id of the map with the queues' counters.
         queues: Option<u32>,
-        weights: Option<Weights>,
+        weights: Option<WeightMaps>,
     }
 
     impl RunningHosts {

@@ -440,7 +440,7 @@ mod programs {
     }
 
     pub fn weigh(map: u32, whose: &str, weight: f64) -> Result<(), String> {
-        weights::Weights { destinations: map, groups: map }.set(&whose.parse()?, weight)
+        weights::WeightMaps { destinations: map, groups: map }.set(&whose.parse()?, weight)
     }
 
     pub fn counters(map: u32, of: u32) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Flowtune's congestion control in the kernel: reports flowlets and paces connections at granted rates.
 
-use super::weights::{Weights, exp2};
+use super::weights::{WeightMaps, exp2};
 use super::{Shared, refused, soze::name, value_of};
 use crate::device::PacedCount;
 use crate::shares::AskedWeight;
@@ -235,9 +235,9 @@ impl Loaded {
     }
 
     /// Access to the maps of weights: see [`super::weights`].
-    pub fn weights(&self) -> Result<Weights, String> {
+    pub fn weights(&self) -> Result<WeightMaps, String> {
         let maps = &self.skeleton.maps;
-        Ok(Weights {
+        Ok(WeightMaps {
             destinations: super::weights::id(maps.destinations.as_fd())?,
             groups: super::weights::id(maps.groups.as_fd())?,
         })

@@ -1,6 +1,6 @@
 //! Soze's congestion control in the kernel.
 
-use super::weights::{Weights, exp2};
+use super::weights::{WeightMaps, exp2};
 use super::{Shared, bytes_of, refused, value_of};
 use crate::weight_log::{Ends, WeightSet};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -122,10 +122,10 @@ impl Loaded {
     }
 
     /// Access to the maps of weights: see [`super::weights`].
-    pub fn weights(&self) -> Result<Weights, String> {
+    pub fn weights(&self) -> Result<WeightMaps, String> {
         let id = |map: &dyn AsFd| super::weights::id(map.as_fd());
         let maps = &self.skeleton.maps;
-        Ok(Weights { destinations: id(&maps.destinations)?, groups: id(&maps.groups)? })
+        Ok(WeightMaps { destinations: id(&maps.destinations)?, groups: id(&maps.groups)? })
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// Ids of the maps that hold weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Weights {
+pub struct WeightMaps {
     /// Id of the map by destination.
     pub destinations: u32,
     /// Id of the map by control group.
@@ -46,7 +46,7 @@ impl std::str::FromStr for Whose {
 /// Type of the file system of control groups (`CGROUP2_SUPER_MAGIC`).
 const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
 
-impl Weights {
+impl WeightMaps {
     /// Sets the weight of these connections.
     pub fn set(&self, whose: &Whose, weight: f64) -> Result<(), String> {
         let log2_weight = log2(weight)?.to_ne_bytes();

@@ -1,7 +1,7 @@
 //! Approximations of start-time fair queueing by a few FIFOs: worked examples, order within a flow, nothing lost, and
 //! many calendar queues against STFQ.
 
-use crate::link::{Link, Swift, port};
+use crate::link::{LoneLink, Swift, port};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use subak_core::scheme::{PacketKind, Params, Queue};
@@ -11,7 +11,7 @@ use subak_schemes::registry;
 #[test]
 fn sp_pifo_pushes_bounds_up_and_down() {
     // 1000 bytes, weights 1 and 2: flow 0 has ranks 0, 8000, 16000, and flow 1 has 0, 4000.
-    let mut link = Link::new(SpPifo::new(&port(1 << 20), 2));
+    let mut link = LoneLink::new(SpPifo::new(&port(1 << 20), 2));
     for flow in [0, 0, 0] {
         link.push(flow, 1000, 1.0);
     }
@@ -30,7 +30,7 @@ fn sp_pifo_pushes_bounds_up_and_down() {
 
 #[test]
 fn sp_pifo_takes_v_from_the_packet_that_leaves() {
-    let mut link = Link::new(SpPifo::new(&port(1 << 20), 2));
+    let mut link = LoneLink::new(SpPifo::new(&port(1 << 20), 2));
     for _ in 0..3 {
         link.push(0, 1000, 1.0);
     }
@@ -43,7 +43,7 @@ fn sp_pifo_takes_v_from_the_packet_that_leaves() {
 
 #[test]
 fn one_fifo_of_sp_pifo_keeps_the_order_of_arrival() {
-    let mut link = Link::new(SpPifo::new(&port(1 << 20), 1));
+    let mut link = LoneLink::new(SpPifo::new(&port(1 << 20), 1));
     for flow in [0, 0, 1, 0, 2, 1] {
         link.push(flow, 1000, 1.0);
     }
@@ -53,7 +53,7 @@ fn one_fifo_of_sp_pifo_keeps_the_order_of_arrival() {
 #[test]
 fn calendar_queues_by_hand() {
     // Rounds of 8000: 1000 bytes of weight 1. Flow 0 has rounds 0, 1, 2; flow 1, of weight 2, has 0, 0, 1, 1.
-    let mut link = Link::new(Afq::new(&port(1 << 20), 4, 8000.0, Beyond::Drop, 0));
+    let mut link = LoneLink::new(Afq::new(&port(1 << 20), 4, 8000.0, Beyond::Drop, 0));
     for _ in 0..3 {
         link.push(0, 1000, 1.0);
     }
@@ -69,7 +69,7 @@ fn calendar_queues_by_hand() {
 
 #[test]
 fn a_packet_beyond_the_last_round_is_dropped_or_put_into_it() {
-    let mut link = Link::new(Afq::new(&port(1 << 20), 2, 8000.0, Beyond::Drop, 0));
+    let mut link = LoneLink::new(Afq::new(&port(1 << 20), 2, 8000.0, Beyond::Drop, 0));
     link.push(0, 1000, 1.0);
     link.push(0, 1000, 1.0);
     let late = link.push(0, 1000, 1.0);
@@ -78,7 +78,7 @@ fn a_packet_beyond_the_last_round_is_dropped_or_put_into_it() {
     link.pop();
     link.push(0, 1000, 1.0);
     assert_eq!(link.order(), [0], "it was not charged");
-    let mut link = Link::new(Afq::new(&port(1 << 20), 2, 8000.0, Beyond::Last, 0));
+    let mut link = LoneLink::new(Afq::new(&port(1 << 20), 2, 8000.0, Beyond::Last, 0));
     for _ in 0..4 {
         link.push(0, 1000, 1.0);
     }
@@ -91,7 +91,7 @@ fn a_packet_beyond_the_last_round_is_dropped_or_put_into_it() {
 fn a_calendar_without_packets_turns_to_the_round_that_comes() {
     // 1000 bytes of weight 0.25 are four rounds, and there are two.
     for beyond in [Beyond::Drop, Beyond::Last] {
-        let mut link = Link::new(Afq::new(&port(1 << 20), 2, 8000.0, beyond, 0));
+        let mut link = LoneLink::new(Afq::new(&port(1 << 20), 2, 8000.0, beyond, 0));
         for _ in 0..5 {
             link.push(0, 1000, 0.25);
             assert_eq!(link.order(), [0]);
@@ -106,12 +106,12 @@ fn a_calendar_without_packets_turns_to_the_round_that_comes() {
 
 #[test]
 fn a_sketch_of_one_column_charges_all_flows_together() {
-    let mut link = Link::new(Afq::new(&port(1 << 20), 8, 8000.0, Beyond::Drop, 1));
+    let mut link = LoneLink::new(Afq::new(&port(1 << 20), 8, 8000.0, Beyond::Drop, 1));
     for flow in [0, 0, 1, 2] {
         link.push(flow, 1000, 1.0);
     }
     assert_eq!(link.order(), [0, 0, 1, 2]);
-    let mut exact = Link::new(Afq::new(&port(1 << 20), 8, 8000.0, Beyond::Drop, 0));
+    let mut exact = LoneLink::new(Afq::new(&port(1 << 20), 8, 8000.0, Beyond::Drop, 0));
     for flow in [0, 0, 1, 2] {
         exact.push(flow, 1000, 1.0);
     }
@@ -151,7 +151,7 @@ fn weights_of_the_queues_by_default_and_with_one_given() {
 
 /// Packets of each flow among the first 110 that leave queues of the weights 1 and 10.
 fn served(share: Share, service: Service) -> Vec<usize> {
-    let mut link = Link::new(WeightedQueues::new(&port(u64::MAX / 2), 2, (1.0, 10.0), share, service));
+    let mut link = LoneLink::new(WeightedQueues::new(&port(u64::MAX / 2), 2, (1.0, 10.0), share, service));
     for _ in 0..200 {
         for (flow, weight) in [(0, 1.0), (1, 10.0), (2, 8.0)] {
             link.push(flow, 1500, weight);
@@ -175,7 +175,7 @@ fn flows_of_a_queue_share_one_weight_or_have_one_each() {
 #[test]
 fn a_flow_counts_in_the_queue_of_its_last_packet() {
     // Shares are 1/2 and 1 for a flow each. Flow 1 has left the first queue when flow 0's packets come.
-    let mut link = Link::new(WeightedQueues::new(&port(1 << 20), 2, (1.0, 2.0), Share::Flows, Service::Wfq));
+    let mut link = LoneLink::new(WeightedQueues::new(&port(1 << 20), 2, (1.0, 2.0), Share::Flows, Service::Wfq));
     for (flow, weight) in [(1, 1.0), (1, 2.0), (0, 1.0), (0, 1.0), (0, 1.0), (1, 2.0), (1, 2.0), (1, 2.0)] {
         link.push(flow, 1500, weight);
     }
@@ -186,7 +186,7 @@ fn a_flow_counts_in_the_queue_of_its_last_packet() {
 #[test]
 fn a_flow_counts_for_one_to_two_intervals() {
     let order = |now_ns| {
-        let mut link = Link::new(WeightedQueues::new(&port(1 << 20), 2, (1.0, 2.0), Share::Flows, Service::Wfq));
+        let mut link = LoneLink::new(WeightedQueues::new(&port(1 << 20), 2, (1.0, 2.0), Share::Flows, Service::Wfq));
         link.push(1, 1500, 1.0);
         link.pop();
         link.now_ns = now_ns;
@@ -205,7 +205,7 @@ fn a_flow_counts_for_one_to_two_intervals() {
 fn service_by_virtual_finishes_remembers_what_an_empty_queue_was_served() {
     // Weights 1 and 2. The first queue sends one packet and is empty; its next one waits for two of the second queue.
     let order = |service| {
-        let mut link = Link::new(WeightedQueues::new(&port(1 << 20), 2, (1.0, 2.0), Share::Queue, service));
+        let mut link = LoneLink::new(WeightedQueues::new(&port(1 << 20), 2, (1.0, 2.0), Share::Queue, service));
         link.push(0, 1500, 1.0);
         link.push(1, 1500, 2.0);
         let first = [link.pop().unwrap().1, link.pop().unwrap().1];
@@ -224,7 +224,7 @@ fn service_by_virtual_finishes_remembers_what_an_empty_queue_was_served() {
 #[test]
 fn acknowledgements_wait_for_no_data() {
     fn check(queue: impl Queue<Swift>) {
-        let mut link = Link::new(queue);
+        let mut link = LoneLink::new(queue);
         link.push(0, 1500, 1.0);
         link.push_kind(PacketKind::Ack, 1, 64, 1.0);
         assert_eq!(link.order(), [1, 0]);
@@ -246,7 +246,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 /// many were dropped. Fails unless the queue has the packets and bytes that came and neither left nor were dropped, and
 /// sends whenever it has a packet.
 fn run(queue: impl Queue<Swift>, moves: &[Move]) -> (Vec<(u32, u32)>, usize) {
-    let mut link = Link::new(queue);
+    let mut link = LoneLink::new(queue);
     let mut numbers = BTreeMap::new();
     let mut left: Vec<(u32, u32)> = Vec::new();
     for (k, step) in (0..).zip(moves) {
@@ -351,7 +351,7 @@ proptest! {
         is_wfq: bool,
     ) {
         let service = if is_wfq { Service::Wfq } else { Service::Drr };
-        let mut link = Link::new(WeightedQueues::new(&port(u64::MAX / 2), queues, (1.0, 16.0), Share::Flows, service));
+        let mut link = LoneLink::new(WeightedQueues::new(&port(u64::MAX / 2), queues, (1.0, 16.0), Share::Flows, service));
         let weight = |k: u32| 16f64.powf(f64::from(k) / (queues - 1) as f64);
         let mut waiting = vec![0; queues];
         for (n, &bytes) in (0..).zip(&lengths) {

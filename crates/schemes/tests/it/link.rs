@@ -8,7 +8,7 @@ use subak_schemes::transports::swift::SwiftTransport;
 
 pub type Swift = Over<GivenWeights, SwiftTransport>;
 
-pub struct Link<Q> {
+pub struct LoneLink<Q> {
     pub queue: Q,
     pub slab: Slab<Swift>,
     pub dropped: Vec<PacketId>,
@@ -19,9 +19,9 @@ pub fn port(buffer_bytes: u64) -> Port {
     Port { buffer_bytes, ..Port::example(LinkId(0), 10e9) }
 }
 
-impl<Q: Queue<Swift>> Link<Q> {
+impl<Q: Queue<Swift>> LoneLink<Q> {
     pub fn new(queue: Q) -> Self {
-        Link { queue, slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
+        LoneLink { queue, slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
     }
 
     pub fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> PacketId {

@@ -1,13 +1,13 @@
 //! Start-time fair queueing compared with its definition: rates by weight, order, drops, bounded memory.
 
-use crate::link::{Link, Swift, port};
+use crate::link::{LoneLink, Swift, port};
 use proptest::prelude::*;
 use subak_core::scheme::{PacketKind, Queue};
 use subak_core::{FlowId, IdVec};
 use subak_schemes::queue::Stfq;
 
-fn stfq(buffer_bytes: u64) -> Link<Stfq> {
-    Link::new(Stfq::new(&port(buffer_bytes)))
+fn stfq(buffer_bytes: u64) -> LoneLink<Stfq> {
+    LoneLink::new(Stfq::new(&port(buffer_bytes)))
 }
 
 #[test]
