@@ -101,7 +101,7 @@ def test_a_costly_spec_may_have_fewer_runs() -> None:
     experiment = catalogue()["perc-table5.1"]
 
     def seeds(runs: int | None) -> list[list[int]]:
-        size = replace(experiment.sizes["paper"], runs_of={"rcp-fast": 1})
+        size = replace(experiment.sizes["paper"], runs=4, runs_of={"rcp-fast": 1})
         plan = plan_of(size, "paper", runs, 5)
         specs = [kinds.spec_of(experiment.specs[name], name, plan) for name in ("rcp", "rcp-fast")]
         return [spec["run"]["seeds"] for spec in specs]
