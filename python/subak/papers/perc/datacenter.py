@@ -43,8 +43,26 @@ def _large(scheme: str, q: float | None, large: int, runs: Sequence[Run]) -> flo
     return float(np.mean(over)) if q is None else quantile(over, q)
 
 
-def _ahead(large: int, runs: Sequence[Run]) -> float:
-    return _small("rcp", 0.5, large, runs) / _small(SHORT, 0.5, large, runs)
+def _ahead(q: float, large: int, runs: Sequence[Run]) -> float:
+    return _small("rcp", q, large, runs) / _small(SHORT, q, large, runs)
+
+
+def _mean_ahead(large: int, runs: Sequence[Run]) -> float:
+    """Mean normalized FCT of the smallest flows under RCP, over that under s-PERC* basic."""
+    means = []
+    for scheme in ("rcp", BASIC):
+        flows = completion.pooled(runs, scheme)
+        means.append(np.mean(completion.stretch(flows)[completion.bins_by_bytes(flows["size"], large)[0]]))
+    return float(means[0] / means[1])
+
+
+def _rest_behind(scheme: str, large: int, runs: Sequence[Run]) -> float:
+    """Median normalized FCT of all flows beyond the smallest, over that under RCP."""
+    medians = []
+    for name in (scheme, "rcp"):
+        flows = completion.pooled(runs, name)
+        medians.append(quantile(completion.stretch(flows)[~completion.bins_by_bytes(flows["size"], large)[0]], 0.5))
+    return float(medians[0] / medians[1])
 
 
 def _measure(name: str, runs: list[Run]) -> dict[str, Value]:
@@ -52,13 +70,19 @@ def _measure(name: str, runs: list[Run]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     present = {key: scheme for key, scheme in KEYS.items() if scheme in runs[0]}
     for key, scheme in present.items():
+        found[f"{name}_{key}_small_p01"] = over_runs(runs, partial(_small, scheme, 0.01, large), tail=0.01)
         found[f"{name}_{key}_small_p50"] = over_runs(runs, partial(_small, scheme, 0.5, large))
         found[f"{name}_{key}_small_p99"] = over_runs(runs, partial(_small, scheme, 0.99, large), tail=0.99)
         if "ideal" in runs[0]:
             found[f"{name}_{key}_large"] = over_runs(runs, partial(_large, scheme, None, large))
             found[f"{name}_{key}_large_p95"] = over_runs(runs, partial(_large, scheme, 0.95, large), tail=0.95)
     if {"rcp", "short"} <= set(present):
-        found[f"{name}_rcp_over_short"] = over_runs(runs, partial(_ahead, large))
+        for q in (0.5, 0.9, 0.99):
+            found[f"{name}_rcp_over_short_p{100 * q:.0f}"] = over_runs(runs, partial(_ahead, q, large), tail=q)
+    if {"rcp", "basic"} <= set(present):
+        found[f"{name}_rcp_over_basic"] = over_runs(runs, partial(_mean_ahead, large))
+        for key in ("basic", "short"):
+            found[f"{name}_{key}_over_rcp_rest"] = over_runs(runs, partial(_rest_behind, KEYS[key], large))
     return found
 
 
