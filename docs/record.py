@@ -13,6 +13,7 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 import textwrap
 import time
 from dataclasses import dataclass
@@ -20,11 +21,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from pyarrow import parquet
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import Verdict, catalogue, find, founded, measures, records, reproduce
+from subak.repro import RawResults, Value, Verdict, catalogue, find, founded, kinds, measures, records, reproduce
 from subak.repro.experiment import Experiment
-from subak.repro.results import Listener
+from subak.repro.reproduce import measured, plan_of, variant_plan
+from subak.repro.results import Listener, RunPlan
 from subak.repro.values import as_json
 
 FIGURES = Path(__file__).parent / "records"
@@ -216,14 +219,44 @@ def _sample(experiment: Experiment, told: dict[str, Any], jobs: int, progress: L
 
 
 def write_sample(experiment: Experiment, verdict: Verdict, jobs: int, progress: Listener | None) -> None:
-    """Adds the values of one run to ``verdict.json``, with which the record can be renewed later."""
+    """Adds the values of the first run to ``verdict.json``, with which the record can be renewed later."""
     if all(o.runs == 1 for o in (verdict.main, *verdict.variants)):
         return
     path = verdict.folder / "verdict.json"
     told = json.loads(path.read_text())
-    path.write_text(
-        json.dumps({**told, "sample": _sample(experiment, told, jobs, progress)}, ensure_ascii=False) + "\n"
-    )
+    if experiment.kind == "specs":
+        sample = _first_run(experiment, verdict.folder, told["seed"])
+    else:
+        sample = _sample(experiment, told, jobs, progress)
+    path.write_text(json.dumps({**told, "sample": sample}, ensure_ascii=False) + "\n")
+
+
+def _first_run(experiment: Experiment, folder: Path, seed: int) -> Sample:
+    """Values of the first run, from the rows of its seed among the results in ``folder``."""
+    plan = plan_of(experiment.sizes["paper"], "paper", 1, seed)
+    found = {"": _measured_of(experiment, plan, folder)}
+    for variant in experiment.variants_at("paper"):
+        own = variant_plan(variant, plan, own_runs=False)
+        found[variant.name] = _measured_of(experiment, own, folder / "variants" / variant.folder)
+    checks = experiment.checks_at("paper")
+    return {
+        name: {c.key: json.loads(json.dumps(as_json(values[c.key]))) for c in checks if c.key in values}
+        for name, values in found.items()
+    }
+
+
+def _measured_of(experiment: Experiment, plan: RunPlan, folder: Path) -> dict[str, Value]:
+    """Values of the trials of the plan's seed alone, among all those in ``folder``."""
+    with tempfile.TemporaryDirectory() as work:
+        for name in kinds.specs_in(experiment, plan):
+            source, target = folder / (name or "run"), Path(work) / (name or "run")
+            target.mkdir()
+            rows = parquet.read_table(source / "results.parquet", filters=[("seed", "==", plan.seed)])
+            parquet.write_table(rows, target / "results.parquet")
+            told = json.loads((source / "manifest.json").read_text())
+            trials = [trial for trial in told["trials"] if trial["seed"] == plan.seed]
+            (target / "manifest.json").write_text(json.dumps({**told, "seeds": [plan.seed], "trials": trials}))
+        return measured(experiment, RawResults(Path(work), plan))
 
 
 def _begun(experiment: Experiment) -> int | None:

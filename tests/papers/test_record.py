@@ -123,3 +123,15 @@ def test_what_will_be_run_is_said_with_its_cost(
     (step,) = record.steps(1e9)
     assert step.words == f"perc-fig2.10: 12 runs, about {step.seconds / 60:.1f} core-minutes"
     assert record.steps(step.seconds / 2)[0].runs == 6
+
+
+def test_a_sample_of_the_first_run_is_taken_from_the_results(record: ModuleType, tmp_path: Path) -> None:
+    name = "numfabric-fig6"
+    experiment, known = catalogue()[name], {}
+    for runs in (1, 2):
+        told = reproduce(name, scale="smoke", runs=runs, seed=3, out=tmp_path / str(runs), jobs=1)
+        known[runs] = {f.check.key: as_json(f.value) for f in told.findings}
+    plan = record.plan_of(experiment.sizes["smoke"], "smoke", 1, 3)
+    values = record._measured_of(experiment, plan, tmp_path / "2")
+    assert {key: as_json(values[key]) for key in known[1]} == known[1]
+    assert known[2] != known[1], "the second run counts only in the record"
