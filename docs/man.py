@@ -12,7 +12,6 @@ from subak import __version__
 from subak.cli import app
 
 PAGE = Path(__file__).parents[1] / "packages/wheel/data/share/man/man1/subak.1"
-MARKUP = re.compile(r"\[(bold|dim)\](.*?)\[/[a-z]*\]")
 
 
 def page() -> str:
@@ -22,7 +21,7 @@ def page() -> str:
     lines += [".SH SYNOPSIS", ".B subak", '.RI [ OPTIONS ] " COMMAND " [ ARGS ...]', ".SH OPTIONS", *_options(top)]
     lines.append(".SH COMMANDS")
     for words, command in _commands(top):
-        arguments = " ".join(param.metavar or param.name.upper() for param in _shown(command, "argument"))
+        arguments = " ".join(map(_named, _shown(command, "argument")))
         lines += [f'.SS "subak {" ".join(words)}{" " if arguments else ""}{_quoted(arguments)}"']
         lines += [*_paragraphs(command.help), *_options(command), *_paragraphs(command.epilog)]
     lines += [".SH EXIT STATUS", *_paragraphs(EXIT)]
@@ -45,12 +44,16 @@ def _shown(command: Any, kind: str) -> list[Any]:
     return [one for one in command.params if one.param_type_name == kind and not getattr(one, "hidden", False)]
 
 
+def _named(param: Any) -> str:
+    return (param.metavar or param.name.upper()) + ("..." if param.nargs == -1 else "")
+
+
 def _options(command: Any) -> list[str]:
     lines = []
     for one in _shown(command, "argument") + _shown(command, "option"):
         names = ", ".join([*one.opts, *one.secondary_opts]) if one.param_type_name == "option" else ""
         takes_value = names and not getattr(one, "is_flag", False)
-        value = (one.metavar or one.name.upper()) if takes_value or not names else ""
+        value = _named(one) if takes_value or not names else ""
         default = f" [{one.default}]" if takes_value and isinstance(one.default, str | int | float) else ""
         said = getattr(one, "help", None) or ""
         head = " ".join(f"\\f{font}{_text(word)}\\fR" for font, word in (("B", names), ("I", value)) if word)
@@ -64,9 +67,8 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """The text in one line, with troff's special characters escaped and markup converted."""
-    text = " ".join(text.replace("\b", "").split()).replace("\\", "\\e").replace("-", "\\-")
-    return MARKUP.sub(lambda found: f"\\fB{found[2]}\\fR", text)
+    """The text in one line, with troff's special characters escaped."""
+    return " ".join(text.replace("\b", "").split()).replace("\\", "\\e").replace("-", "\\-")
 
 
 def _lines(text: str) -> list[str]:

@@ -20,6 +20,7 @@ from subak.commands.allocator import allocator
 from subak.commands.completion import scheme_names
 from subak.commands.fit import fit
 from subak.commands.own import check, new
+from subak.commands.plain import Group
 from subak.commands.policy import policy
 from subak.commands.repro import repro
 from subak.commands.testbed import testbed
@@ -35,7 +36,8 @@ app = typer.Typer(
     help="Datacenter bandwidth allocation: exact rates, schemes simulated packet by packet, and their comparison.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    cls=Group,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -103,10 +105,10 @@ def _with_networks(example: str) -> str:
     kinds = []
     for one in json_module.loads(generators()):
         keys = [key["name"] + ("" if key["default"] == "required" else f" ({key['default']})") for key in one["keys"]]
-        kinds.append(f"[bold]{one['kind']}[/]: {', '.join(keys)}")
+        kinds.append(f"{one['kind']}: {', '.join(keys)}")
     networks = "\n\n".join(kinds)
     return (
-        f"Example: [bold]{example}[/]\n\nA network is a list of links, {{file = PATH}}, or one of these kinds, "
+        f"Example: {example}\n\nA network is a list of links, {{file = PATH}}, or one of these kinds, "
         f"with its keys and their defaults:\n\n{networks}"
     )
 
@@ -193,7 +195,7 @@ def solve(
     raise typer.Exit(0 if answer.status == "optimal" or (exact and off_by <= SETTLED) else 1)
 
 
-@app.command(epilog="Example: [bold]subak converge examples/cases/chain.toml --scheme s-perc[/]")
+@app.command(epilog="Example: subak converge examples/cases/chain.toml --scheme s-perc")
 def converge(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case as JSON or TOML, or - for standard input.")],
     scheme: Annotated[str, typer.Option(help="Scheme that runs on control messages alone, such as s-perc.")],
@@ -249,7 +251,7 @@ def _end_at_ctrl_c() -> None:
 
 @app.command(epilog=_with_networks("subak run examples/demo.toml --out out/demo --jobs 2"))
 def run(
-    specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="Specs as TOML (or JSON) files.")],
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Specs as TOML (or JSON) files.")],
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder of the results; with several specs, one subfolder for each."),
@@ -406,9 +408,9 @@ def _print_paths(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> 
         show.paths(name, flows)
 
 
-@app.command(epilog="Example: [bold]subak report out/demo --output report.html[/]")
+@app.command(epilog="Example: subak report out/demo --output report.html")
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Result folders of `subak run`.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Result folders of `subak run`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output file.")] = Path("report.html"),
     movie: Annotated[
         bool,
@@ -436,9 +438,9 @@ def report(
         print(f"The report is in {output}")
 
 
-@app.command(epilog="Example: [bold]subak plot out/demo --what cdf --format pdf --output cdf.pdf[/]")
+@app.command(epilog="Example: subak plot out/demo --what cdf --format pdf --output cdf.pdf")
 def plot(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Result folders of `subak run`.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Result folders of `subak run`.")],
     what: Annotated[
         str,
         typer.Option(
@@ -498,7 +500,7 @@ def plot(
         print(f"The figure is in {path}")
 
 
-@app.command(epilog="Example: [bold]subak export out/demo --kind flow --output flows.csv[/]")
+@app.command(epilog="Example: subak export out/demo --kind flow --output flows.csv")
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of `subak run`.")],
     kind: Annotated[str | None, typer.Option(help="Kind of rows (default: all): flow, rate, queue, link, ...")] = None,
@@ -544,7 +546,7 @@ def export(
         _print_json({"schema": 1, "output": str(output), "rows": rows})
 
 
-@app.command(epilog="Example: [bold]subak diff out/before out/after[/]")
+@app.command(epilog="Example: subak diff out/before out/after")
 def diff(
     first: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of the first run.")],
     second: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of the second run.")],
@@ -566,7 +568,7 @@ def diff(
         show.difference(difference)
 
 
-@app.command(epilog="Example: [bold]subak schema spec > spec.schema.json[/]")
+@app.command(epilog="Example: subak schema spec > spec.schema.json")
 def schema(
     kind: Annotated[str, typer.Argument(metavar="case|spec", help="Kind of document.")],
     output: Annotated[
@@ -585,7 +587,7 @@ def schema(
         print(text)
 
 
-@app.command(epilog="Example: [bold]subak schemes s-perc[/]")
+@app.command(epilog="Example: subak schemes s-perc")
 def schemes(
     name: Annotated[
         str | None,
@@ -627,7 +629,7 @@ def schemes(
         show.scheme(listed, halves)
 
 
-@app.command(epilog="Example: [bold]subak doctor[/]")
+@app.command(epilog="Example: subak doctor")
 def doctor(json: Json = False) -> None:
     """Check what this machine can run, and list missing requirements."""
     from subak import doctor as machine
@@ -640,10 +642,10 @@ def doctor(json: Json = False) -> None:
         show.checks(machine.checks())
 
 
-app.command(epilog="Example: [bold]subak repro perc-fig3.5[/]")(repro)
-app.command(epilog="Example: [bold]subak fit l2l3-complex --switch rmt --objective stages[/]")(fit)
-app.command(epilog="Example: [bold]subak new mine.py --like dctcp[/]")(new)
-app.command(epilog="Example: [bold]subak check mine.py:Dctcp[/]")(check)
+app.command(epilog="Example: subak repro perc-fig3.5")(repro)
+app.command(epilog="Example: subak fit l2l3-complex --switch rmt --objective stages")(fit)
+app.command(epilog="Example: subak new mine.py --like dctcp")(new)
+app.command(epilog="Example: subak check mine.py:Dctcp")(check)
 app.add_typer(policy, name="policy")
 app.add_typer(testbed, name="testbed")
 app.add_typer(allocator, name="allocator")

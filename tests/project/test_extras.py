@@ -60,3 +60,27 @@ def test_commands_that_need_an_extra_name_it(arguments: tuple[str, ...], missing
     told = run(*arguments, *out)
     assert told.returncode == 2
     assert told.stderr == f'subak: {missing} is missing; install it: pip install "subak[{EXTRAS[missing]}]"\n'
+
+
+@pytest.mark.parametrize("command", [[], ["solve"], ["testbed", "up"]])
+def test_help_imports_no_package_that_it_can_do_without(command: list[str]) -> None:
+    """numpy, pyarrow and rich take longer to import than the rest of the command."""
+    program = f"""
+import sys
+for name in ("numpy", "pyarrow", "pandas", "rich", "matplotlib"):
+    sys.modules[name] = None
+sys.argv = ["subak", *{command!r}, "--help"]
+from subak.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"Usage: {' '.join(['subak', *command])} [OPTIONS]")
+    assert "Show this message and exit." in done.stdout
+
+
+def test_the_list_of_commands_has_whole_sentences() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "subak", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "..." not in told.split("Commands:")[1]

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from subak.commands.plain import Group
 from subak.errors import InputError
 
 allocator = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Query and control a running subak-allocator."
+    no_args_is_help=True, cls=Group, rich_markup_mode=None, help="Query and control a running subak-allocator."
 )
 
 SOCKET = Path("/run/subak/allocator.sock")
@@ -87,19 +88,19 @@ def _cell(key: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator status[/]")
+@allocator.command(epilog="Example: subak allocator status")
 def status(at: At = SOCKET, json: Json = False) -> None:
     """Show the allocator's state and load."""
     _show(ask(at, {"ask": "status"}), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator peers[/]")
+@allocator.command(epilog="Example: subak allocator peers")
 def peers(at: At = SOCKET, json: Json = False) -> None:
     """List the hosts: which have joined, their flowlets and RTTs."""
     _show(ask(at, {"ask": "peers"}), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator flows --host h3[/]")
+@allocator.command(epilog="Example: subak allocator flows --host h3")
 def flows(
     host: Annotated[str | None, typer.Option(help="Sender or receiver of the flowlets (default: all hosts).")] = None,
     at: At = SOCKET,
@@ -109,19 +110,19 @@ def flows(
     _show(ask(at, {"ask": "flows"} | ({"host": host} if host else {})), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator links[/]")
+@allocator.command(epilog="Example: subak allocator links")
 def links(at: At = SOCKET, json: Json = False) -> None:
     """List links with their capacity, allocated rates and other traffic."""
     _show(ask(at, {"ask": "links"}), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator counters[/]")
+@allocator.command(epilog="Example: subak allocator counters")
 def counters(at: At = SOCKET, json: Json = False) -> None:
     """Show counters of accepted, sent and refused messages since the start."""
     _show(ask(at, {"ask": "counters"}), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator link leaf0->spine1 down[/]")
+@allocator.command(epilog="Example: subak allocator link leaf0->spine1 down")
 def link(
     name: Annotated[str, typer.Argument(help="Link in one direction, as in `links`.")],
     capacity: Annotated[str, typer.Argument(help="down, up, or a capacity such as 10Gbps.")],
@@ -132,7 +133,7 @@ def link(
     _show(ask(at, {"ask": "link", "link": name, "capacity": capacity}), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator quota web 8[/]")
+@allocator.command(epilog="Example: subak allocator quota web 8")
 def quota(
     tenant: Annotated[str, typer.Argument(help="Tenant, by its name in the configuration.")],
     weight: Annotated[float, typer.Argument(help="Limit of the total weight of its flowlets.")],
@@ -143,13 +144,13 @@ def quota(
     _show(ask(at, {"ask": "quota", "tenant": tenant, "weight": weight}), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator drain[/]")
+@allocator.command(epilog="Example: subak allocator drain")
 def drain(at: At = SOCKET, json: Json = False) -> None:
     """Stop serving: leases expire, or the standby serves."""
     _show(ask(at, {"ask": "drain"}), json=json)
 
 
-@allocator.command(epilog="Example: [bold]subak allocator serve[/]")
+@allocator.command(epilog="Example: subak allocator serve")
 def serve(at: At = SOCKET, json: Json = False) -> None:
     """Serve again after a drain. A standby serves once the heartbeats of the other allocator stop."""
     _show(ask(at, {"ask": "serve"}), json=json)

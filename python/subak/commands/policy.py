@@ -10,7 +10,11 @@ from typing import Annotated
 
 import typer
 
-policy = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Find applications over their weight budget.")
+from subak.commands.plain import Group
+
+policy = typer.Typer(
+    no_args_is_help=True, cls=Group, rich_markup_mode=None, help="Find applications over their weight budget."
+)
 
 
 @policy.callback()
@@ -18,9 +22,9 @@ def _group() -> None:
     """Find applications over their weight budget."""
 
 
-@policy.command(epilog="Example: [bold]subak policy check host1.csv host2.csv --policy policy.toml[/]")
+@policy.command(epilog="Example: subak policy check host1.csv host2.csv --policy policy.toml")
 def check(
-    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs as CSV: time_ns, 5-tuple, weight.")],
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG", help="Logs as CSV: time_ns, 5-tuple, weight.")],
     policy: Annotated[Path, typer.Option(help="Policy as TOML: applications, their budgets and sources.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")] = False,
 ) -> None:
@@ -49,7 +53,7 @@ def check(
     raise typer.Exit(1 if offences else 0)
 
 
-@policy.command(epilog="Example: [bold]subak policy log out/jobs --out out/log[/]")
+@policy.command(epilog="Example: subak policy log out/jobs --out out/log")
 def log(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder of a run with jobs.")],
     out: Annotated[Path, typer.Option(help="Folder of the logs and policies.")],

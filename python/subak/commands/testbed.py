@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from subak.commands.plain import Group
 from subak.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from subak.testbed.standing import Standing
 
 testbed = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Run a network as namespaces of this machine, as root."
+    no_args_is_help=True, cls=Group, rich_markup_mode=None, help="Run a network as namespaces of this machine, as root."
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output.")]
@@ -49,7 +50,7 @@ def _group() -> None:
     """Run a network as namespaces of this machine, as root."""
 
 
-@testbed.command(epilog="Example: [bold]subak testbed up examples/testbed.toml[/]")
+@testbed.command(epilog="Example: subak testbed up examples/testbed.toml")
 def up(
     network: Network,
     name: Annotated[str | None, typer.Option(help="Name of the testbed (default: the file's name).")] = None,
@@ -90,7 +91,7 @@ def up(
 @testbed.command(
     "exec",
     context_settings={"allow_interspersed_args": False},
-    epilog="Example: [bold]subak testbed exec h0 -- iperf3 -c h2[/]",
+    epilog="Example: subak testbed exec h0 -- iperf3 -c h2",
 )
 def execute(
     host: Annotated[str, typer.Argument(metavar="HOST", help="Node of the testbed.")],
@@ -114,7 +115,7 @@ def execute(
 
 @testbed.command(
     context_settings={"allow_interspersed_args": False},
-    epilog="Example: [bold]subak testbed run examples/testbed.toml -- ./measure.sh[/]",
+    epilog="Example: subak testbed run examples/testbed.toml -- ./measure.sh",
 )
 def run(
     network: Network,
@@ -146,7 +147,7 @@ def run(
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
-@testbed.command(epilog="Example: [bold]subak testbed status --json[/]")
+@testbed.command(epilog="Example: subak testbed status --json")
 def status(json: Json = False) -> None:
     """List the testbeds that are up, with the state of their queues."""
     from subak.testbed.standing import everything
@@ -176,7 +177,7 @@ def status(json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-@testbed.command(epilog="Example: [bold]subak testbed link 'h0->switch0' loss 1%[/]")
+@testbed.command(epilog="Example: subak testbed link 'h0->switch0' loss 1%")
 def link(
     link: Annotated[str, typer.Argument(metavar="LINK", help="Link of the testbed, as in `subak testbed status`.")],
     change: Annotated[
@@ -199,7 +200,7 @@ def link(
         print(f"changed: {', '.join(changed)}")
 
 
-@testbed.command(epilog="Example: [bold]subak testbed down[/]")
+@testbed.command(epilog="Example: subak testbed down")
 def down(name: Name = None) -> None:
     """Remove a testbed, or with ``--name`` what a killed one left, including all processes in it."""
     from subak.testbed.standing import one, remains
@@ -209,7 +210,7 @@ def down(name: Name = None) -> None:
     (left or one(name)).down()
 
 
-@testbed.command(epilog="Example: [bold]subak testbed clean[/]")
+@testbed.command(epilog="Example: subak testbed clean")
 def clean(json: Json = False) -> None:
     """Remove all testbeds, including remains of killed ones."""
     from subak.testbed import standing
