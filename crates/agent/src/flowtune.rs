@@ -64,7 +64,7 @@ mod running {
     use crate::shares::Shares;
     use crate::sys::{device_of, namespace_cookie};
     use crate::traffic::clock_ns;
-    use crate::weight_log::{WeightLogThread, WeightSet};
+    use crate::weight_log::{WeightLog, WeightSet};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -123,7 +123,7 @@ mod running {
         left: Vec<(u32, Ipv4Addr)>,
         /// Earliest time of the next log message about them, ns.
         left_due_ns: u64,
-        log: Option<WeightLogThread>,
+        log: Option<WeightLog>,
         /// Number of lost events so far, as the log counts them.
         lost: u64,
     }
@@ -158,7 +158,7 @@ mod running {
                 let what = "--containers: the namespaces belong to one host";
                 return Err(format!("{what}, and there are {}; give one --host", order.hosts.len()));
             }
-            let log = order.log.as_deref().map(WeightLogThread::open).transpose()?;
+            let log = order.log.as_deref().map(WeightLog::open).transpose()?;
             let lease_ns = order.settings.lease_ns;
             let least_pace = 1500 * 1_000_000_000 * PARTS_OF_LEASE / lease_ns.max(1);
             let wanted = Wanted {
@@ -260,7 +260,7 @@ mod running {
             let mut sorted: Vec<u64> = self.counts.first_ns.iter().copied().collect();
             sorted.sort_unstable();
             let quantile = |share: f64| sorted.get((share * (sorted.len().max(1) - 1) as f64).round() as usize);
-            let (logged, missing) = self.log.as_mut().map(WeightLogThread::end).unzip();
+            let (logged, missing) = self.log.as_mut().map(WeightLog::end).unzip();
             serde_json::json!({
                 "weights_logged": logged, "weights_missing": missing,
                 "flowlets": self.counts.flowlets, "rates": self.counts.rates, "lost_events": self.loaded.lost_events(),

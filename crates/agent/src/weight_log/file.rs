@@ -1,62 +1,19 @@
-//! Log of the weights of a host's connections, for `subak policy check` (Soze, section 3.4).
-//!
-//! A row is written when a connection's weight applies first, when it changes, and, with weight 0, when it applies no more.
-//! Errors of the file never stop the agent: rows wait in memory, the latest of each connection, and what is missing is counted in
-//! the file.
-#![cfg_attr(not(feature = "bpf"), allow(dead_code))]
+//! The file of a log of weights. Rows wait in memory while it cannot be written, the latest of each connection.
 
-use crate::traffic::clock_ns;
+use super::{Change, Ends, Present, WeightSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
-use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The first line of a log.
-const COLUMNS: &str = "time_ns,src,dst,sport,dport,protocol,weight";
+pub(super) const COLUMNS: &str = "time_ns,src,dst,sport,dport,protocol,weight";
 /// Interval between retries, and between updates of the file's modification time, ns.
-const LOOK_NS: u64 = 1_000_000_000;
+pub(super) const LOOK_NS: u64 = 1_000_000_000;
 /// Longest line of a log that is continued, bytes.
 const LONGEST: u64 = 4096;
-
-/// Both ends of a TCP connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ends {
-    /// Address and port on this host.
-    pub local: (IpAddr, u16),
-    /// Address and port of the other host.
-    pub remote: (IpAddr, u16),
-}
-
-impl Ends {
-    /// The ends whose IPv6 addresses have these words, in network byte order. IPv4-mapped addresses become IPv4 ones.
-    pub fn new(local: [u32; 4], remote: [u32; 4], ports: [u16; 2]) -> Self {
-        let address = |words: [u32; 4]| {
-            let mut octets = [0; 16];
-            octets.chunks_exact_mut(4).zip(words).for_each(|(four, word)| four.copy_from_slice(&word.to_ne_bytes()));
-            Ipv6Addr::from(octets).to_canonical()
-        };
-        Ends { local: (address(local), ports[0]), remote: (address(remote), ports[1]) }
-    }
-}
-
-/// A weight from a time on; a weight of 0 means that the connection has none any more.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WeightSet {
-    /// Time by the monotonic clock, ns.
-    pub time_ns: u64,
-    /// Number of the connection, never reused.
-    pub connection: u64,
-    /// Both ends of the connection.
-    pub ends: Ends,
-    /// The weight.
-    pub weight: f64,
-}
 
 /// A row of the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,15 +32,14 @@ impl Row {
     }
 }
 
-/// A log of weights.
+/// A log that the caller's thread writes.
 #[derive(Debug)]
-pub struct WeightLog {
+pub(super) struct LogFile {
     path: PathBuf,
     file: File,
     /// Device and inode of the file.
     identity: (u64, u64),
-    /// Connections with a weight.
-    current: BTreeMap<u64, WeightSet>,
+    present: Present,
     /// Bytes that are not written yet.
     buffer: Vec<u8>,
     /// The latest row of each connection, while writing fails.
@@ -105,7 +61,7 @@ pub struct WeightLog {
 }
 
 /// Time by the wall clock (`CLOCK_REALTIME`), ns since 1970.
-fn wall_ns() -> u64 {
+pub(super) fn wall_ns() -> u64 {
     since_1970(SystemTime::now())
 }
 
@@ -113,19 +69,19 @@ fn since_1970(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-impl WeightLog {
+impl LogFile {
     /// Opens a log, or continues one: flows that have a weight there end at the time at which it was last written to.
-    pub fn open(path: &Path) -> Result<Self, String> {
+    pub(super) fn open(path: &Path) -> Result<Self, String> {
         let no_room = File::options().append(true).create(true).open(path).is_err_and(|e| has_no_room(&e));
         // The agent starts nevertheless, and opens the file later.
         let opened = if no_room { placeholder() } else { open(path) };
         let opened = opened.and_then(|(file, buffer)| Ok((identity(&file)?, file, buffer)));
         let (identity, file, buffer) = opened.map_err(|e| format!("--log-weights: {}: {e}", path.display()))?;
-        let mut log = WeightLog {
+        let mut log = LogFile {
             path: path.to_path_buf(),
             file,
             identity,
-            current: BTreeMap::new(),
+            present: Present::default(),
             buffer,
             waiting: BTreeMap::new(),
             open: BTreeSet::new(),
@@ -142,63 +98,34 @@ impl WeightLog {
         Ok(log)
     }
 
-    /// Sets the time by the monotonic clock, ns, once for all changes that happen together.
-    pub fn tick(&mut self, now_ns: u64) {
-        self.moment = (now_ns, wall_ns());
-    }
-
-    fn apply(&mut self, step: Step) {
-        match step {
-            Step::Set(set) => self.set(set),
-            Step::Replace(present) => self.replace(&present),
-            Step::Miss(count) => self.miss(count),
-        }
+    /// Sets one moment by the monotonic clock and by the wall clock, ns, for the changes that follow.
+    pub(super) fn tick(&mut self, moment: (u64, u64)) {
+        self.moment = moment;
     }
 
     /// Logs a weight, unless it is the connection's already.
-    pub fn set(&mut self, set: WeightSet) {
+    pub(super) fn set(&mut self, set: WeightSet) {
         let (now_ns, wall_ns) = self.moment;
         let wall_ns = wall_ns.saturating_add(set.time_ns).saturating_sub(now_ns);
         let row = Row { wall_ns, ends: set.ends, weight: set.weight };
-        let before = self.current.get(&set.connection);
-        // An event that the kernel told before `replace`, and the agent reads after it.
-        if before.is_some_and(|before| before.time_ns > set.time_ns) {
-            if self.fails {
-                self.drop_rows(1);
-            } else {
+        match self.present.apply(set) {
+            Change::Nothing => {}
+            Change::Late if self.fails => self.drop_rows(1),
+            Change::Late => {
                 self.rows += 1;
                 row.append(&mut self.buffer);
             }
-            return;
-        }
-        if before.map_or(0.0, |before| before.weight) == set.weight {
-            return;
-        }
-        if set.weight > 0.0 {
-            self.current.insert(set.connection, set);
-        } else {
-            self.current.remove(&set.connection);
-        }
-        self.put(set.connection, row);
-    }
-
-    /// Logs another weight of a connection that has one.
-    pub fn change(&mut self, connection: u64, weight: f64) {
-        if let Some(before) = self.current.get(&connection) {
-            self.set(WeightSet { time_ns: self.moment.0, weight, ..*before });
+            Change::Weight => self.put(set.connection, row),
         }
     }
 
-    /// Replaces all weights by those that the kernel has: events were lost.
-    pub fn replace(&mut self, present: &[WeightSet]) {
-        let there: BTreeSet<u64> = present.iter().map(|set| set.connection).collect();
-        let gone: Vec<u64> = self.current.keys().filter(|connection| !there.contains(connection)).copied().collect();
-        gone.into_iter().for_each(|connection| self.change(connection, 0.0));
-        present.iter().for_each(|set| self.set(*set));
+    /// Replaces all weights by those that apply now.
+    pub(super) fn replace(&mut self, now: &[WeightSet]) {
+        self.present.towards(now, self.moment.0).into_iter().for_each(|set| self.set(set));
     }
 
     /// Counts weights that are lost.
-    pub fn miss(&mut self, count: u64) {
+    pub(super) fn miss(&mut self, count: u64) {
         self.missing += count;
         self.uncounted += count;
         self.notes.push(format!("{count} weights are missing in {}", self.path.display()));
@@ -234,7 +161,7 @@ impl WeightLog {
     }
 
     /// Writes what is not written yet. Call it after each change and at least once a second.
-    pub fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let now_ns = self.moment.0;
         let is_due = now_ns >= self.look_due_ns;
         if is_due {
@@ -303,7 +230,7 @@ impl WeightLog {
                 ends.iter().for_each(|(connection, row)| self.append(*connection, row));
                 let wall_ns = wall_ns();
                 self.open.clear();
-                for WeightSet { connection, ends, weight, .. } in self.current.clone().into_values() {
+                for WeightSet { connection, ends, weight, .. } in self.present.0.clone().into_values() {
                     self.append(connection, &Row { wall_ns, ends, weight });
                 }
             }
@@ -315,161 +242,14 @@ impl WeightLog {
         }
     }
 
-    /// Adds a warning.
-    pub fn note(&mut self, note: String) {
-        self.notes.push(note);
-    }
-
     /// Warnings since the previous call.
-    pub fn notes(&mut self) -> Vec<String> {
+    pub(super) fn notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
     /// Numbers of rows written, and of weights that are missing.
-    pub fn counts(&self) -> (u64, u64) {
+    pub(super) fn counts(&self) -> (u64, u64) {
         (self.rows, self.missing)
-    }
-}
-
-/// A change of a log.
-#[derive(Debug)]
-enum Step {
-    Set(WeightSet),
-    Replace(Vec<WeightSet>),
-    Miss(u64),
-}
-
-/// Changes that happen together, and one moment by the monotonic clock and by the wall clock, ns.
-type Batch = ((u64, u64), Vec<Step>);
-
-/// Largest number of batches that wait for the disk.
-const BATCHES: usize = 1024;
-
-/// A log that a thread writes, so that a slow disk delays nothing else.
-#[derive(Debug)]
-pub struct WeightLogThread {
-    /// Connections with a weight.
-    current: BTreeMap<u64, WeightSet>,
-    moment: (u64, u64),
-    steps: Vec<Step>,
-    /// `None` after the end.
-    to: Option<SyncSender<Batch>>,
-    thread: Option<JoinHandle<()>>,
-    told: Arc<Mutex<Told>>,
-    /// Number of changes that found no room since the thread last took some.
-    missing: u64,
-    retry_due_ns: u64,
-}
-
-/// What the thread tells: warnings, and numbers of rows and of missing weights.
-#[derive(Debug, Default)]
-struct Told {
-    notes: Vec<String>,
-    counts: (u64, u64),
-}
-
-impl WeightLogThread {
-    /// Opens a log: see [`WeightLog::open`].
-    pub fn open(path: &Path) -> Result<Self, String> {
-        let mut log = WeightLog::open(path)?;
-        let (to, from) = sync_channel::<Batch>(BATCHES);
-        let told = Arc::new(Mutex::new(Told::default()));
-        let shared = Arc::clone(&told);
-        let run = move || {
-            loop {
-                match from.recv_timeout(Duration::from_nanos(LOOK_NS / 2)) {
-                    Ok((moment, steps)) => {
-                        log.moment = moment;
-                        steps.into_iter().for_each(|step| log.apply(step));
-                    }
-                    Err(RecvTimeoutError::Timeout) => log.tick(clock_ns()),
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-                log.flush();
-                let mut told = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                told.notes.append(&mut log.notes());
-                told.counts = log.counts();
-            }
-        };
-        let thread = std::thread::Builder::new().name("weights".to_string()).spawn(run);
-        let thread = thread.map_err(|e| format!("--log-weights: no thread can be started: {e}"))?;
-        Ok(WeightLogThread {
-            current: BTreeMap::new(),
-            moment: (0, 0),
-            steps: Vec::new(),
-            to: Some(to),
-            thread: Some(thread),
-            told,
-            missing: 0,
-            retry_due_ns: 0,
-        })
-    }
-
-    /// As [`WeightLog::tick`].
-    pub fn tick(&mut self, now_ns: u64) {
-        self.moment = (now_ns, wall_ns());
-    }
-
-    /// As [`WeightLog::set`].
-    pub fn set(&mut self, set: WeightSet) {
-        if self.current.get(&set.connection).map_or(0.0, |before| before.weight) == set.weight {
-            return;
-        }
-        if set.weight > 0.0 {
-            self.current.insert(set.connection, set);
-        } else {
-            self.current.remove(&set.connection);
-        }
-        self.steps.push(Step::Set(set));
-    }
-
-    /// As [`WeightLog::change`].
-    pub fn change(&mut self, connection: u64, weight: f64) {
-        if let Some(before) = self.current.get(&connection) {
-            self.set(WeightSet { time_ns: self.moment.0, weight, ..*before });
-        }
-    }
-
-    /// As [`WeightLog::miss`].
-    pub fn miss(&mut self, count: u64) {
-        self.steps.push(Step::Miss(count));
-    }
-
-    /// Hands changes to the thread. If it has too many already, they are missing, and it gets all weights later.
-    pub fn flush(&mut self) {
-        let Some(to) = self.to.as_ref().filter(|_| !self.steps.is_empty() || self.missing > 0) else { return };
-        let (now_ns, _) = self.moment;
-        let steps = std::mem::take(&mut self.steps);
-        let (count, steps) = match self.missing {
-            0 => (steps.len() as u64, steps),
-            missing => {
-                let missing = missing + steps.len() as u64;
-                self.missing = missing;
-                if now_ns < self.retry_due_ns {
-                    return;
-                }
-                let present = self.current.values().map(|set| WeightSet { time_ns: now_ns, ..*set }).collect();
-                (missing, vec![Step::Miss(missing), Step::Replace(present)])
-            }
-        };
-        self.missing = match to.try_send((self.moment, steps)) {
-            Ok(()) => 0,
-            Err(_) => count,
-        };
-        self.retry_due_ns = now_ns + LOOK_NS / 10;
-    }
-
-    /// As [`WeightLog::notes`].
-    pub fn notes(&self) -> Vec<String> {
-        std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner).notes)
-    }
-
-    /// Writes everything, ends the thread and returns [`WeightLog::counts`].
-    pub fn end(&mut self) -> (u64, u64) {
-        self.flush();
-        self.to = None;
-        self.thread.take().map(JoinHandle::join);
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
 }
 
@@ -544,58 +324,32 @@ fn left_open(file: &File) -> std::io::Result<Option<(u64, u64, BTreeSet<String>)
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{folder, of, rows};
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn of(connection: u64, weight: f64) -> WeightSet {
-        let mapped = |last| [0, 0, 0xffff_u32.to_be(), u32::from_be_bytes([10, 0, 0, last]).to_be()];
-        let ends = Ends::new(mapped(1), mapped(9), [4000 + connection as u16, 80]);
-        WeightSet { time_ns: 0, connection, ends, weight }
+    fn change(log: &mut LogFile, connection: u64, weight: f64) {
+        let set = log.present.with(connection, weight, log.moment.0);
+        set.into_iter().for_each(|set| log.set(set));
     }
 
-    /// A folder of the test with this name, empty.
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("subak-weights-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir(&folder).unwrap();
-        folder
-    }
-
-    /// Rows without their times.
-    fn rows(path: &Path) -> Vec<String> {
-        let text = std::fs::read_to_string(path).unwrap();
-        assert!(text.ends_with('\n'));
-        let mut lines = text.lines();
-        assert_eq!(lines.next(), Some(COLUMNS));
-        let cut = |line: &str| line.split_once(',').map_or(line, |(_, rest)| rest).to_string();
-        lines.map(cut).collect()
-    }
-
-    fn flush(log: &mut WeightLog, now_ns: u64) {
-        log.tick(now_ns);
+    fn flush(log: &mut LogFile, now_ns: u64) {
+        log.tick((now_ns, wall_ns()));
         log.flush();
-    }
-
-    #[test]
-    fn ends_have_ipv4_or_ipv6_addresses() {
-        assert_eq!(of(1, 1.0).ends.local, ("10.0.0.1".parse().unwrap(), 4001));
-        assert_eq!(of(1, 1.0).ends.remote, ("10.0.0.9".parse().unwrap(), 80));
-        let six = Ends::new([0xfd00_0000_u32.to_be(), 0, 0, 1_u32.to_be()], [0; 4], [1, 2]);
-        assert_eq!(six.local, ("fd00::1".parse().unwrap(), 1));
     }
 
     #[test]
     fn each_change_is_a_row() {
         let folder = folder("change");
         let path = folder.join("log.csv");
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         log.set(of(1, 1.0));
         log.set(of(1, 1.0));
         log.set(of(2, 2.999_999_999_9));
-        log.change(1, 0.001);
-        log.change(1, 0.0);
-        log.change(1, 4.0);
+        change(&mut log, 1, 0.001);
+        change(&mut log, 1, 0.0);
+        change(&mut log, 1, 4.0);
         flush(&mut log, 3);
         let one = "10.0.0.1,10.0.0.9,4001,80,tcp";
         let expected = [format!("{one},1"), "10.0.0.1,10.0.0.9,4002,80,tcp,3".to_string()];
@@ -609,9 +363,9 @@ mod tests {
     fn times_are_those_of_the_wall_clock() {
         let folder = folder("times");
         let path = folder.join("log.csv");
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         let before_ns = wall_ns();
-        log.tick(5 * SECOND);
+        log.tick((5 * SECOND, wall_ns()));
         log.set(WeightSet { time_ns: 2 * SECOND, ..of(1, 1.0) });
         flush(&mut log, 5 * SECOND);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -624,15 +378,15 @@ mod tests {
     fn an_agent_that_starts_again_ends_what_was_open() {
         let folder = folder("again");
         let path = folder.join("log.csv");
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         log.set(of(1, 1.0));
         log.set(of(2, 2.0));
-        log.change(2, 0.0);
+        change(&mut log, 2, 0.0);
         flush(&mut log, 0);
         drop(log);
         // It was killed within a line.
         File::options().append(true).open(&path).unwrap().write_all(b"17,10.0").unwrap();
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         log.set(of(1, 5.0));
         flush(&mut log, 0);
         let ends = ["1", "0", "5"].map(|weight| format!("10.0.0.1,10.0.0.9,4001,80,tcp,{weight}"));
@@ -649,12 +403,12 @@ mod tests {
         let path = folder.join("log.csv");
         for wrong in ["time,weight\n", "x", "\n"] {
             std::fs::write(&path, wrong).unwrap();
-            assert!(WeightLog::open(&path).is_err_and(|e| e.contains("no log of weights")), "{wrong}");
+            assert!(LogFile::open(&path).is_err_and(|e| e.contains("no log of weights")), "{wrong}");
         }
-        assert!(WeightLog::open(&folder).is_err_and(|e| e.contains("--log-weights")));
+        assert!(LogFile::open(&folder).is_err_and(|e| e.contains("--log-weights")));
         // The agent before was killed as it began.
         std::fs::write(&path, &COLUMNS[..9]).unwrap();
-        drop(WeightLog::open(&path).unwrap());
+        drop(LogFile::open(&path).unwrap());
         assert_eq!(rows(&path), Vec::<String>::new());
         std::fs::remove_dir_all(folder).unwrap();
     }
@@ -663,17 +417,17 @@ mod tests {
     fn a_file_that_is_moved_is_followed_by_a_new_one() {
         let folder = folder("moved");
         let (path, moved) = (folder.join("log.csv"), folder.join("log.csv.1"));
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         log.set(of(1, 1.0));
         log.set(of(2, 2.0));
         flush(&mut log, 0);
-        log.change(2, 0.0);
+        change(&mut log, 2, 0.0);
         std::fs::rename(&path, &moved).unwrap();
         flush(&mut log, 1);
         assert_eq!(rows(&moved).len(), 3);
         flush(&mut log, SECOND);
         assert_eq!(rows(&path), ["10.0.0.1,10.0.0.9,4001,80,tcp,1"]);
-        log.change(1, 0.0);
+        change(&mut log, 1, 0.0);
         flush(&mut log, SECOND);
         assert_eq!(rows(&path).len(), 2);
         std::fs::remove_dir_all(folder).unwrap();
@@ -683,20 +437,20 @@ mod tests {
     fn a_full_disk_costs_rows_that_are_counted() {
         let folder = folder("full");
         let path = folder.join("log.csv");
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         log.set(of(1, 1.0));
         flush(&mut log, 0);
         let whole = std::mem::replace(&mut log.file, File::options().write(true).open("/dev/full").unwrap());
         log.set(of(2, 2.0));
         flush(&mut log, 0);
         for step in 1..=50_u32 {
-            log.change(1, f64::from(step));
+            change(&mut log, 1, f64::from(step));
             // These begin and end meanwhile.
             log.set(of(100 + u64::from(step), 1.0));
-            log.change(100 + u64::from(step), 0.0);
+            change(&mut log, 100 + u64::from(step), 0.0);
             flush(&mut log, u64::from(step) * SECOND);
         }
-        log.change(2, 0.0);
+        change(&mut log, 2, 0.0);
         assert_eq!(log.notes().len(), 1, "it is said once");
         assert!(log.waiting.len() <= 2, "as many rows wait as connections are open");
         log.file = whole;
@@ -717,16 +471,16 @@ mod tests {
         let folder = folder("later");
         let path = folder.join("log.csv");
         std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-        assert!(WeightLog::open(&path).is_err_and(|e| e.contains("it is no file")));
+        assert!(LogFile::open(&path).is_err_and(|e| e.contains("it is no file")));
         std::fs::remove_file(&path).unwrap();
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         let (file, buffer) = placeholder().unwrap();
         (log.identity, log.file, log.buffer) = (identity(&file).unwrap(), file, buffer);
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         [1, 2].into_iter().for_each(|connection| log.set(of(connection, 1.0)));
         flush(&mut log, 0);
-        log.change(2, 0.0);
+        change(&mut log, 2, 0.0);
         flush(&mut log, SECOND);
         assert_eq!(log.notes().len(), 2, "it cannot be written, and it cannot be opened");
         std::fs::remove_dir(&path).unwrap();
@@ -737,49 +491,10 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_hangs_delays_nobody_and_costs_rows_that_are_counted() {
-        let folder = folder("hangs");
-        let path = folder.join("log.csv");
-        let mut log = WeightLogThread::open(&path).unwrap();
-        log.tick(clock_ns());
-        [1, 2].into_iter().for_each(|connection| log.set(of(connection, 1.0)));
-        log.flush();
-        // The thread waits for this lock as for a disk.
-        let told = Arc::clone(&log.told);
-        let hangs = told.lock().unwrap();
-        for step in 2..=5000_u32 {
-            log.tick(clock_ns());
-            log.change(1, f64::from(step));
-            log.flush();
-        }
-        assert!(log.missing > 3000, "{}", log.missing);
-        log.change(2, 0.0);
-        log.change(1, 0.5);
-        drop(hangs);
-        let until = std::time::Instant::now() + Duration::from_secs(20);
-        while log.missing > 0 {
-            assert!(std::time::Instant::now() < until);
-            std::thread::sleep(Duration::from_millis(10));
-            log.tick(clock_ns());
-            log.flush();
-        }
-        let (written, missing) = log.end();
-        let rows = rows(&path);
-        let one = |connection: u16, weight| format!("10.0.0.1,10.0.0.9,{},80,tcp,{weight}", 4000 + connection);
-        let (comment, weights): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.starts_with('#'));
-        assert_eq!(comment, [&format!("# missing {missing}")]);
-        assert_eq!(weights.len() as u64, written);
-        // Two of the last three changes are written as present weights.
-        assert_eq!(written + missing, 2 + 4999 + 2 + 2);
-        assert_eq!(weights[weights.len() - 2..], [&one(2, "0"), &one(1, "0.5")]);
-        std::fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
     fn after_a_loss_the_weights_of_the_kernel_count() {
         let folder = folder("loss");
         let path = folder.join("log.csv");
-        let mut log = WeightLog::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         [of(1, 1.0), of(2, 2.0)].into_iter().for_each(|set| log.set(set));
         log.miss(7);
         log.replace(&[WeightSet { time_ns: 5, ..of(2, 3.0) }, WeightSet { time_ns: 5, ..of(3, 1.0) }]);
