@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -47,3 +48,21 @@ def test_central_allocator(tmp_path: Path) -> None:
     told = links[links["link"].str.startswith("controller->")].groupby("scheme")["ctl_bytes"].sum()
     assert told["flowtune"] > 0
     assert told.drop("flowtune").sum() == 0
+
+
+def test_one_link_of_a_network() -> None:
+    example = runpy.run_path(str(ROOT / "examples/one_link.py"))
+    spec = example["SPEC"] | {"run": {"duration": "5ms"}}
+    whole, over = example["flows"](spec), example["over_link"](spec, "leaf0->h3")
+    assert list(over.index) == [flow for flow, path in whole["path"].items() if "leaf0->h3" in path.split()]
+    assert (over["demand"] <= 10e9).all()
+    assert (example["alone"](spec, over)["slowdown"] > 0.999).all()
+
+
+def test_one_link_is_exact_where_all_flows_cross_it() -> None:
+    example = runpy.run_path(str(ROOT / "examples/one_link.py"))
+    workload = {"kind": "incast", "senders": 5, "size": "200KB", "interval": "7us", "receiver": "h0"}
+    spec = example["SPEC"] | {"workload": workload, "run": {"duration": "5ms"}}
+    whole = example["flows"](spec)
+    estimate = example["alone"](spec, example["over_link"](spec, "leaf0->h0"))
+    assert estimate["fct_ns"].tolist() == whole["fct_ns"].tolist()
