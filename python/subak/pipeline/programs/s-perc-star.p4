@@ -626,7 +626,9 @@ control PercEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
     action look() {
         bit<48> end;
         due.read(end, meta.link);
-        if (standard.egress_global_timestamp >= end) {
+        // Time wraps: it is past the end if it is ahead by less than half of its range. 0: no round has begun.
+        bit<48> past = standard.egress_global_timestamp - end;
+        if (past[47:47] == 0 || end == 0) {
             end = standard.egress_global_timestamp + meta.round;
             hdr.perc.kind = ROUND;
         }
