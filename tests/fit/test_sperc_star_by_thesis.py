@@ -17,7 +17,7 @@ import pytest
 from subak._subak import SozeLinks, SPercStarLinks
 from subak.errors import InputError
 from subak.pipeline.p4 import soze, sperc_star
-from subak.pipeline.p4.sperc import DIVISION_KB, FRACTION, JOIN, LEAVE, LOSE, SEND, UPDATE, Setup
+from subak.pipeline.p4.sperc import DIVISION_KB, FRACTION, JOIN, LEAVE, LOSE, NO_LIMIT, SEND, UPDATE, Setup
 from subak.pipeline.p4.sperc_star import TICK, Event
 
 DATA_SHARE = Fraction(1) - Fraction(1, 32) - Fraction(1, 64)
@@ -95,7 +95,7 @@ class Model:
         others = [packet.b[m] for m in range(packet.hops) if m != k and packet.i[m] == 0]
         e = min([packet.own, *others])
         took_e, took_b, took_a, took_s, took_i = found[:5]
-        assert took_e == (sperc_star.NO_LIMIT if e == INFINITE else e)
+        assert took_e == (NO_LIMIT if e == INFINITE else e)
         if rest >= 1 << FRACTION:
             self.largest_error = max(self.largest_error, abs(float(took_b / b) - 1))
         is_here, is_low = b <= e, b < link.max_e
@@ -215,9 +215,8 @@ def replay(went: Course, switches: Any, seed: int) -> Iterator[tuple[Event, tupl
 def follow(went: Course, seed: int = 1) -> tuple[Model, Any, list[Event], list[tuple[int, ...] | None]]:
     """Runs a course through the program and the model; every step has to agree."""
     switches = sperc_star.Switches(sperc_star.machine(), went.made)
-    links = [Link(round(c * DATA_SHARE * (1 << FRACTION))) for c in map(Fraction, went.made.capacities_bps)]
-    for link in links:
-        link.capacity = Fraction(link.capacity)
+    rates = [round(c * DATA_SHARE * (1 << FRACTION)) for c in went.made.capacities_bps]
+    links = [Link(Fraction(rate)) for rate in rates]
     model = Model(links, {k: Packet(len(path)) for k, path in enumerate(went.made.paths)})
     happened, results = [], []
     for event, found in replay(went, switches, seed):
@@ -341,6 +340,19 @@ def test_links_too_slow_for_a_field_of_the_program_are_refused() -> None:
     sperc_star.Switches(sperc_star.machine(), Setup((1 << 29,), ((0,),)))
     with pytest.raises(InputError, match="tx_of_flow of has is"):
         sperc_star.Switches(sperc_star.machine(), Setup((1 << 20,), ((0,),)))
+
+
+@pytest.mark.parametrize("below_bps", [0, 700 * 10**9, 720 * 10**9, 1500 * 10**9])
+def test_a_sum_below_zero_does_not_make_the_rate_of_a_fast_link_small(below_bps: int) -> None:
+    # Packets that return after two rounds take from SumE what it no longer has.
+    made = Setup((400 * 10**9,), ((0,),))
+    switches = sperc_star.Switches(sperc_star.machine(), made)
+    switches.machine.registers["sum_e"][0] = -(below_bps << FRACTION) % (1 << 96)
+    switches.step(Event(SEND, 0, 0, 1, 10_000))
+    found = switches.step(Event(UPDATE, 0, 0, 1))
+    assert found is not None
+    exact_bps = float(400 * 10**9 * DATA_SHARE) + below_bps
+    assert found[1] / (1 << FRACTION) == pytest.approx(min(exact_bps, 2**40), rel=0.006)
 
 
 @pytest.mark.parametrize("full_ns", [4e3, 23e3, 1e6, 23e6, 50e6])
