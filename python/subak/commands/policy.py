@@ -31,8 +31,9 @@ def check(
     """Find applications whose weights exceed their budget. The exit status is 1 if there are any."""
     from subak import policy as checker
 
-    offences = checker.check(checker.read_policy(policy), checker.read_logs(logs))
-    missing = {str(path): count for path in logs if (count := checker.missing(path))}
+    lost: dict[Path, int] = {}
+    offences = checker.check(checker.read_policy(policy), checker.read_logs(logs, lost))
+    missing = {str(path): count for path, count in lost.items() if count}
     for path, count in missing.items():
         print(f"subak: {path}: {count} weights are missing, which the host could not log", file=sys.stderr)
     if json:

@@ -23,14 +23,18 @@ not log. A policy is a TOML file::
 from __future__ import annotations
 
 import csv
+import ipaddress
 import math
 import tomllib
+import warnings
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from subak.errors import InputError
+from subak.errors import InputError, InputWarning
 from subak.policy.paying import unpaid
 from subak.policy.sums import FiveTuple, Setting, Step, steps
 from subak.repro.reading import Section
@@ -42,6 +46,8 @@ CLOCKS_NS = 10_000_000
 SPAN_NS = 60_000_000_000
 """Default of ``span_ns``."""
 MISSING = "# missing "
+LARGEST = 1e15
+"""Limit of weights, budgets, prices and payments: sums and products of them stay finite and exact enough."""
 
 __all__ = [
     "COLUMNS",
@@ -142,8 +148,10 @@ def _excesses(budget: float, all_steps: Iterable[Step]) -> Iterator[list[Step]]:
 
 def _unpaid(policy: Policy, owner: Application, excess: list[Step]) -> Iterator[Offence]:
     """Times in which the application has more weight than it pays for."""
+    starts, ends = [step.from_ns for step in excess], [step.until_ns for step in excess]
     for one in unpaid(excess, owner.budget, policy.price, owner.pays, policy.span_ns):
-        most = max(s.total for s in excess if s.from_ns < one.until_ns and s.until_ns > one.from_ns)
+        during = excess[bisect_right(ends, one.from_ns) : bisect_left(starts, one.until_ns)]
+        most = max(step.total for step in during)
         yield Offence(owner.name, one.from_ns, one.until_ns, most, owner.budget, one.paid, owner.pays)
 
 
@@ -162,8 +170,8 @@ def read_policy(path: Path) -> Policy:
     if grace_ns < 0:
         raise section.error("grace_ns", f"it is {grace_ns}", "give 0 or more")
     price = section.get("price", float, 0.0)
-    if not 0 <= price < math.inf:
-        raise section.error("price", f"it is {price}", "give a finite number of zero or more")
+    if not 0 <= price <= LARGEST:
+        raise section.error("price", f"it is {price}", f"give a number from 0 to {LARGEST:g}")
     span_ns = section.get("span_ns", int, SPAN_NS)
     if span_ns <= 0:
         raise section.error("span_ns", f"it is {span_ns}", "give 1 or more")
@@ -184,7 +192,17 @@ def read_policy(path: Path) -> Policy:
         if one.pays > 0 and price == 0:
             place = f"application[{k}].pays"
             raise section.error(place, "weight has no price", "give the price of a weight of 1 for 1 s: price = 2")
+    paying = [one.name for one in applications if one.pays > 0]
+    for key in ("price", "span_ns"):
+        if key in section and not paying:
+            _warn(path, f"{key}: it is not used, as no application has pays")
+    if paying and span_ns < grace_ns:
+        _warn(path, f"span_ns: {span_ns} ns is less than grace_ns ({grace_ns} ns); a span of 60 s is 60000000000")
     return Policy(tuple(applications), grace_ns, price, span_ns)
+
+
+def _warn(path: Path, what: str) -> None:
+    warnings.warn(f"{path}: {what}", InputWarning, stacklevel=3)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -202,7 +220,7 @@ def _toml(path: Path) -> dict[str, Any]:
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError, hint: str) -> InputError:
     """The input error for a file that cannot be read."""
     if isinstance(error, UnicodeDecodeError):
-        return InputError(str(path), f"byte {error.start}", "it is not text in UTF-8", "save it as UTF-8")
+        return InputError(str(path), _undecodable(path, error), "it is not text in UTF-8", "save it as UTF-8")
     if isinstance(error, FileNotFoundError):
         return InputError(str(path), "", "there is no such file", hint)
     if isinstance(error, IsADirectoryError):
@@ -210,13 +228,24 @@ def _unreadable(path: Path, error: OSError | UnicodeDecodeError, hint: str) -> I
     return InputError(str(path), "", f"it cannot be read: {error.strerror}", hint)
 
 
+def _undecodable(path: Path, error: UnicodeDecodeError) -> str:
+    """Place of the first byte that is not UTF-8. The decoder of a file counts from the start of a part of it."""
+    if not path.is_file():
+        return ""
+    try:
+        path.read_bytes().decode()
+    except UnicodeDecodeError as found:
+        return f"byte {found.start}"
+    return f"byte {error.start}"
+
+
 def _application(section: Section, taken: list[tuple[str, range, str]]) -> Application:
     name, budget = section.get("name", str), section.get("budget", float)
-    if not 0 <= budget < math.inf:
-        raise section.error("budget", f"it is {budget}", "give a finite number of zero or more")
+    if not 0 <= budget <= LARGEST:
+        raise section.error("budget", f"it is {budget}", f"give a number from 0 to {LARGEST:g}")
     pays = section.get("pays", float, 0.0)
-    if not 0 <= pays < math.inf:
-        raise section.error("pays", f"it is {pays}", "give a finite number of zero or more")
+    if not 0 <= pays <= LARGEST:
+        raise section.error("pays", f"it is {pays}", f"give a number from 0 to {LARGEST:g}")
     sources = []
     for k, text in enumerate(section.get("sources", list)):
         place = f"sources[{k}]"
@@ -236,7 +265,18 @@ def _source(section: Section, place: str, text: Any) -> tuple[str, range]:
         raise section.error(place, f"it is {text!r}", wanted)
     bare = text.startswith("[") and text.endswith("]")
     address, colon, ports = (text, "", "") if bare or ":" not in text else text.rpartition(":")
-    address = address.removeprefix("[").removesuffix("]")
+    in_brackets = address.startswith("[") and address.endswith("]")
+    address = address[1:-1] if in_brackets else address
+    if (
+        text != text.strip()
+        or any(mark in address for mark in "[]")
+        or (":" in address and not in_brackets)
+        or not address
+    ):
+        raise section.error(place, f"it is {text!r}", wanted)
+    if _is_network(address):
+        raise section.error(place, f'"{text}" is a network', "name each address of it")
+    address = _canonical(address)
     if not colon:
         return address, PORTS
     first, dash, last = ports.partition("-")
@@ -246,49 +286,111 @@ def _source(section: Section, place: str, text: Any) -> tuple[str, range]:
     return address, range(int(first), int(last) + 1)
 
 
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text
+
+
+@lru_cache(maxsize=1 << 16)
+def _canonical(address: str) -> str:
+    """An address as agents log it: an IPv6 address in its short form, and IPv4-mapped ones as IPv4."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        # Nodes of large networks have names.
+        return address
+    mapped = getattr(found, "ipv4_mapped", None)
+    return str(mapped or found)
+
+
 def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) in PORTS
 
 
-def read_logs(paths: Sequence[Path]) -> Iterator[Setting]:
-    """Reads the rows of several logs."""
+def read_logs(paths: Sequence[Path], lost: dict[Path, int] | None = None) -> Iterator[Setting]:
+    """Reads the rows of several logs, and counts in ``lost`` the weights that each host could not log."""
     for path in paths:
-        yield from read_log(path)
+        yield from read_log(path, lost)
 
 
-def read_log(path: Path) -> Iterator[Setting]:
-    """Reads the rows of a log."""
+def read_log(path: Path, lost: dict[Path, int] | None = None) -> Iterator[Setting]:
+    """Reads the rows of a log; ``lost`` as in ``read_logs``. A log is read once: it may be a pipe."""
     line = 0
+    lines = _Lines()
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            # Lines of comments become empty ones, so that lines keep their numbers.
-            rows = csv.DictReader(("\n" if text.startswith("#") else text for text in file), strict=True)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(lines.rows(file), strict=True)
             missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
             if missing:
                 wanted = f"begin the file with the line {','.join(COLUMNS)}"
-                raise InputError(str(path), "line 1", f"there is no column {', '.join(missing)}", wanted)
+                place = f"line {max(rows.line_num, 1) + lines.skipped}"
+                raise InputError(str(path), place, f"there is no column {', '.join(missing)}", wanted)
             names = list(rows.fieldnames or ())
             if strange := [name for k, name in enumerate(names) if name not in COLUMNS or name in names[:k]]:
                 hint = f"remove what is not read; the columns are {', '.join(COLUMNS)}, each once"
-                raise InputError(str(path), "line 1", f"unknown column {', '.join(map(repr, strange))}", hint)
+                place = f"line {rows.line_num + lines.skipped}"
+                raise InputError(str(path), place, f"unknown column {', '.join(map(repr, strange))}", hint)
             for row in rows:
-                line = rows.line_num
-                yield _setting(path, line, row)
+                line = rows.line_num + lines.skipped
+                try:
+                    setting = _setting(path, line, row)
+                except InputError:
+                    if not lines.is_cut:
+                        raise
+                    # A host that stops within a row leaves it cut; its agent removes it when it starts again.
+                    _warn(path, f"line {line}: the last row is cut, and is not used")
+                    line = 0
+                    break
+                yield setting
     except csv.Error as error:
         hint = "write one row a line, with a comma between two values and quotes closed"
         raise InputError(str(path), f"after line {line}", f"it is not CSV: {error}", hint) from None
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
+    if lines.is_cut and line:
+        _warn(path, f"line {line}: the line does not end, so that the weight may be cut")
+    if lost is not None:
+        lost[path] = lines.lost
+
+
+class _Lines:
+    """Lines of a log without comments, which count missing weights."""
+
+    def __init__(self) -> None:
+        self.lost, self.skipped, self.is_cut = 0, 0, False
+
+    def rows(self, file: Iterable[str]) -> Iterator[str]:
+        """The lines. Those of comments become empty ones, so that lines keep their numbers."""
+        is_first = True
+        for text in file:
+            if text.startswith("#"):
+                self.lost += _count(text)
+                if is_first:
+                    self.skipped += 1
+                else:
+                    yield "\n"
+                continue
+            is_first = False
+            self.is_cut = not text.endswith(("\n", "\r"))
+            yield text
+
+
+def _count(text: str) -> int:
+    """Missing weights of a line of comment."""
+    count = text[len(MISSING) :].strip() if text.startswith(MISSING) else ""
+    return int(count) if count.isascii() and count.isdigit() else 0
 
 
 def missing(path: Path) -> int:
     """Number of weights that the host of a log could not log."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            counts = [line[len(MISSING) :].strip() for line in file if line.startswith(MISSING)]
+            return sum(map(_count, file))
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
-    return sum(int(count) for count in counts if count.isascii() and count.isdigit())
 
 
 def _setting(path: Path, line: int, row: dict[str, str | None]) -> Setting:
@@ -308,10 +410,11 @@ def _setting(path: Path, line: int, row: dict[str, str | None]) -> Setting:
         if not texts[column]:
             raise fault(column, "name it")
     try:
-        weight = float(texts["weight"])
+        weight = float(texts["weight"]) if texts["weight"].isascii() and "_" not in texts["weight"] else math.nan
     except ValueError:
         weight = math.nan
-    if not 0 <= weight < math.inf:
-        raise fault("weight", "give a finite number of zero or more")
-    flow = (texts["src"], texts["dst"], int(texts["sport"]), int(texts["dport"]), texts["protocol"])
+    if not 0 <= weight <= LARGEST:
+        raise fault("weight", f"give a number from 0 to {LARGEST:g}")
+    ends = _canonical(texts["src"]), _canonical(texts["dst"])
+    flow = (*ends, int(texts["sport"]), int(texts["dport"]), texts["protocol"])
     return Setting(int(texts["time_ns"]), flow, weight)

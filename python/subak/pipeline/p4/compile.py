@@ -76,7 +76,10 @@ class Machine:
         chosen = self.actions[table][names.index(action)]
         if len(data) != len(chosen.parameters):
             raise InputError(None, table, f"{action} takes {len(chosen.parameters)} values", "give as many")
-        held = tuple(int(v) & ((1 << width) - 1) for v, (_, width) in zip(data, chosen.parameters, strict=True))
+        for value, (name, width) in zip(data, chosen.parameters, strict=True):
+            if not 0 <= int(value) < 1 << width:
+                raise InputError(None, table, f"{name} of {action} is {value}", f"write a value of {width} bits")
+        held = tuple(map(int, data))
         self.tables[table].add(keys, (names.index(action), held), priority)
 
 

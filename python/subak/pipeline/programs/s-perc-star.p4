@@ -24,7 +24,7 @@ const bit<8> UPDATE = 0;
 const bit<8> ROUND = 1;
 const bit<8> TICK = 2;
 const bit<9> LOOPBACK = 68;
-const bit<48> PATIENCE = 100000;            // MaxRound, ns: ten RTTs
+const bit<48> PATIENCE = 100000;            // MaxRound, ns: ten of the network's longest RTT, here 10 us
 const bit<160> ONE = 512;                   // what rates are compared in: 1, 1 + 3/512, 1 - 3/512
 const bit<160> ABOVE = 515;
 const bit<160> BELOW = 509;
@@ -80,7 +80,7 @@ struct metadata_t {
     bit<8> old_number;
     bit<8> number;                          // of the link's round
     bit<32> flows;                          // N
-    bit<32> tx_of_flow;                     // Tx_ctrl for each flow, ns with 16 fractional bits
+    bit<32> tx_of_flow;                     // Tx_ctrl for each flow, ns with 16 fractional bits: below 65.5 us
     bit<32> wait;                           // the longest wait of a control packet, ns
     bit<32> longest;
     bit<32> need;                           // the shortest round that will do, less 1 ns
@@ -370,7 +370,8 @@ control PercEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             count_shadow = count_shadow - 1;
             sum_shadow = sum_shadow + meta.e;
         }
-        meta.rest_bps = meta.rest[89:50];
+        // While SumE is below 0 the rest may exceed 40 bits.
+        meta.rest_bps = (meta.rest[95:90] == 0) ? meta.rest[89:50] : 40w0xffffffffff;
         if (meta.rest_bps == 0) {
             meta.rest_bps = 1;
         }
@@ -626,7 +627,9 @@ control PercEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
     action look() {
         bit<48> end;
         due.read(end, meta.link);
-        if (standard.egress_global_timestamp >= end) {
+        // Time wraps: it is past the end if it is ahead by less than half of its range. 0: no round has begun.
+        bit<48> past = standard.egress_global_timestamp - end;
+        if (past[47:47] == 0 || end == 0) {
             end = standard.egress_global_timestamp + meta.round;
             hdr.perc.kind = ROUND;
         }
