@@ -183,16 +183,20 @@ def _counts(mechanisms: list[dict[str, Any]]) -> list[str]:
 def claims_page() -> str:
     """Counts of judged numbers, and a table for each paper: the check that judges a number, or the reason for none."""
     papers = {name: tomllib.loads((CLAIMS / f"{name}.toml").read_text())["claim"] for name in PAPERS}
-    found = {e.name: {f.check.key: f for f in _findings(e)} for e in catalogue().values()}
+    found = {(e.name, f.check.key): f for e in catalogue().values() for f in _findings(e)}
     every = [one for claims in papers.values() for one in claims]
-    counts = [[f"[{PAPERS[name]}](#{_anchor(PAPERS[name])})", *_judged(claims)] for name, claims in papers.items()]
+    counts = [
+        [f"[{PAPERS[name]}](#{_anchor(PAPERS[name])})", *_judged(claims, found)] for name, claims in papers.items()
+    ]
     parts = [
         "# Numbers in the papers\n",
-        "Each sentence of the papers' evaluations that states a result with a number, in the paper's order. A judged "
+        "The tables list the sentences of the papers' evaluations that state a result with a number. A judged "
         "number has a check with a bound at paper scale. Each other number has the reason why it is not judged. The "
         "outcomes follow from the records, as on the pages of the [experiments](experiments.md). A bound of ours is "
-        "marked. A test checks that each experiment and key exists.\n",
-        table(["paper", "judged", "not judged", "all"], [*counts, ["all", *_judged(every)]]),
+        "marked: the paper does not print it. A test checks that each experiment and key exists.\n",
+        table(
+            ["paper", "judged", "with a bound of ours", "not judged", "all"], [*counts, ["all", *_judged(every, found)]]
+        ),
     ]
     for name, claims in papers.items():
         rows = [[one["section"], one["number"], *_answer(one, found)] for one in claims]
@@ -206,22 +210,28 @@ def _findings(experiment: Experiment) -> tuple[Finding, ...]:
     return record.findings if record else ()
 
 
-def _judged(claims: list[dict[str, str]]) -> list[str]:
+def _judges(claim: dict[str, str]) -> list[tuple[str, str]]:
+    """Experiment and key of each check that judges a number."""
+    names = (one.partition(": ") for one in claim["judged"].split("; ")) if "judged" in claim else ()
+    return [(experiment, key) for experiment, _, key in names]
+
+
+def _judged(claims: list[dict[str, str]], found: dict[tuple[str, str], Finding]) -> list[str]:
     judged = sum("judged" in one for one in claims)
-    return [str(judged), str(len(claims) - judged), str(len(claims))]
+    ours = sum(any(name in found and found[name].check.ours for name in _judges(one)) for one in claims)
+    return [str(judged), str(ours), str(len(claims) - judged), str(len(claims))]
 
 
-def _answer(claim: dict[str, str], found: dict[str, dict[str, Finding]]) -> list[str]:
+def _answer(claim: dict[str, str], found: dict[tuple[str, str], Finding]) -> list[str]:
     """The checks that judge a number, their rules and their outcomes; or the reason why none does."""
     if "reason" in claim:
         return [claim["reason"], "", ""]
-    columns: tuple[list[str], list[str], list[str]] = ([], [], [])
-    for experiment, key in (one.split(": ", 1) for one in claim["judged"].split("; ")):
-        finding = found[experiment].get(key)
-        columns[0].append(f"[{experiment}](experiments/{experiment}.md): `{key}`")
-        columns[1].append(finding.check.must_show if finding else "")
-        columns[2].append(mark(finding.to_dict()) if finding else records.NOT_RECORDED)
-    return ["<br>".join(column) for column in columns]
+    names = _judges(claim)
+    links = [f"[{experiment}](experiments/{experiment}.md): `{key}`" for experiment, key in names]
+    findings = [found.get(name) for name in names]
+    rule = [one.check.must_show if one else "" for one in findings]
+    outcome = [mark(one.to_dict()) if one else records.NOT_RECORDED for one in findings]
+    return ["<br>".join(column) for column in (links, rule, outcome)]
 
 
 def _anchor(heading: str) -> str:
