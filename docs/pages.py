@@ -16,6 +16,7 @@ from subak.cli import app
 from subak.commands.repro import mark, side_by_side
 from subak.repro import Experiment, Measured, catalogue, records, rules, verdicts
 from subak.repro.catalogue import heading, paper
+from subak.repro.verdicts import Finding
 from subak.show import needs
 from typer.testing import CliRunner
 
@@ -24,6 +25,9 @@ GLOSSARY = Path(__file__).parent / "glossary.toml"
 MECHANISMS = Path(__file__).parent / "mechanisms"
 """Folder of the tables of the papers' mechanisms."""
 
+CLAIMS = Path(__file__).parent / "claims"
+"""Folder of the tables of the papers' numbers."""
+
 PAPERS = {
     "numfabric": "NUMFabric",
     "flowtune": "Flowtune",
@@ -31,7 +35,7 @@ PAPERS = {
     "s-perc-abstract": "s-PERC abstract",
     "soze": "Soze",
 }
-"""Heading of each table of mechanisms."""
+"""Heading of each table of mechanisms, and of each table of numbers."""
 
 STATUSES = {
     "as written": "the code does what the paper says",
@@ -77,6 +81,7 @@ def write(docs: Path) -> None:
     (made / "schemes.md").write_text(schemes_page(schemes, parts))
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
     (made / "mechanisms.md").write_text(mechanisms_page())
+    (made / "claims.md").write_text(claims_page())
     (made / "commands.md").write_text(commands_page())
     shutil.copytree(NOTEBOOKS, made / "notebooks")
     (made / "gallery.md").write_text(gallery(list(catalogue().values())))
@@ -173,6 +178,60 @@ def mechanisms_page() -> str:
 def _counts(mechanisms: list[dict[str, Any]]) -> list[str]:
     statuses = [one["status"] for one in mechanisms]
     return [*(str(statuses.count(status)) for status in STATUSES), str(len(statuses))]
+
+
+def claims_page() -> str:
+    """Counts of judged numbers, and a table for each paper: the check that judges a number, or the reason for none."""
+    papers = {name: tomllib.loads((CLAIMS / f"{name}.toml").read_text())["claim"] for name in PAPERS}
+    found = {(e.name, f.check.key): f for e in catalogue().values() for f in _findings(e)}
+    every = [one for claims in papers.values() for one in claims]
+    counts = [
+        [f"[{PAPERS[name]}](#{_anchor(PAPERS[name])})", *_judged(claims, found)] for name, claims in papers.items()
+    ]
+    parts = [
+        "# Numbers in the papers\n",
+        "The tables list the sentences of the papers' evaluations that state a result with a number. A judged "
+        "number has a check with a bound at paper scale. Each other number has the reason why it is not judged. The "
+        "outcomes follow from the records, as on the pages of the [experiments](experiments.md). A bound of ours is "
+        "marked: the paper does not print it. A test checks that each experiment and key exists.\n",
+        table(
+            ["paper", "judged", "with a bound of ours", "not judged", "all"], [*counts, ["all", *_judged(every, found)]]
+        ),
+    ]
+    for name, claims in papers.items():
+        rows = [[one["section"], one["number"], *_answer(one, found)] for one in claims]
+        made = table(["section", "number", "judged by, or why not", "must show", "outcome"], rows)
+        parts += [f"## {PAPERS[name]}\n", f"::::{{container}} mechanisms\n{made}::::\n"]
+    return "\n".join(parts)
+
+
+def _findings(experiment: Experiment) -> tuple[Finding, ...]:
+    record = records.of(experiment)
+    return record.findings if record else ()
+
+
+def _judges(claim: dict[str, str]) -> list[tuple[str, str]]:
+    """Experiment and key of each check that judges a number."""
+    names = (one.partition(": ") for one in claim["judged"].split("; ")) if "judged" in claim else ()
+    return [(experiment, key) for experiment, _, key in names]
+
+
+def _judged(claims: list[dict[str, str]], found: dict[tuple[str, str], Finding]) -> list[str]:
+    judged = sum("judged" in one for one in claims)
+    ours = sum(any(name in found and found[name].check.ours for name in _judges(one)) for one in claims)
+    return [str(judged), str(ours), str(len(claims) - judged), str(len(claims))]
+
+
+def _answer(claim: dict[str, str], found: dict[tuple[str, str], Finding]) -> list[str]:
+    """The checks that judge a number, their rules and their outcomes; or the reason why none does."""
+    if "reason" in claim:
+        return [claim["reason"], "", ""]
+    names = _judges(claim)
+    links = [f"[{experiment}](experiments/{experiment}.md): `{key}`" for experiment, key in names]
+    findings = [found.get(name) for name in names]
+    rule = [one.check.must_show if one else "" for one in findings]
+    outcome = [mark(one.to_dict()) if one else records.NOT_RECORDED for one in findings]
+    return ["<br>".join(column) for column in (links, rule, outcome)]
 
 
 def _anchor(heading: str) -> str:

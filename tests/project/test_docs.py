@@ -73,6 +73,24 @@ def _mechanisms(paper: str) -> list[dict[str, Any]]:
     return list(tomllib.loads((ROOT / f"docs/mechanisms/{paper}.toml").read_text())["mechanism"])
 
 
+def test_every_number_of_the_papers_stands_there(site: Path) -> None:
+    page = (site / "generated/claims.html").read_text()
+    counts, *papers = re.findall("<table.*?</table>", page, re.DOTALL)
+    tables = [_claims(name) for name in ("numfabric", "flowtune", "perc", "s-perc-abstract", "soze")]
+    for table, claims in zip(papers, tables, strict=True):
+        for row, one in zip(_rows(table), claims, strict=True):
+            assert row.startswith(_letters(one["section"] + one["number"]))
+            assert all(_letters(text) in row for text in one.get("judged", one.get("reason", "")).split("; "))
+    judged = sum("judged" in one for claims in tables for one in claims)
+    every = sum(map(len, tables))
+    assert _rows(counts)[-1].startswith(f"all{judged}")
+    assert _rows(counts)[-1].endswith(f"{every - judged}{every}")
+
+
+def _claims(paper: str) -> list[dict[str, str]]:
+    return list(tomllib.loads((ROOT / f"docs/claims/{paper}.toml").read_text())["claim"])
+
+
 def _rows(table: str) -> list[str]:
     """Letters and digits of each row of a table of a page, without the heading."""
     return [_letters(html.unescape(re.sub("<[^>]*>", "", row))) for row in re.split("<tr[^>]*>", table)[2:]]
