@@ -193,3 +193,13 @@ def test_keys_that_have_no_effect_are_warned_of(tmp_path: Path) -> None:
     policy.write_text(f"price = 2\nspan_ns = 60\n{APPLICATION}pays = 10\n")
     with pytest.warns(InputWarning, match="less than grace_ns"):
         read_policy(policy)
+
+
+def test_a_clock_that_is_set_back_is_warned_of(tmp_path: Path) -> None:
+    # The second flow's end is the earlier one of its rows; the third one changes its weight with the clock set back.
+    rows = ["5,{},9", "7,{},0", "9,{},9", "8,{},0", "9,{},9", "8,{},3"]
+    flows = [f"10.0.0.1,10.0.0.9,{4000 + k // 2},80,tcp" for k in range(6)]
+    log = _log(tmp_path, "\n".join([HEAD, *(row.format(flow) for row, flow in zip(rows, flows, strict=True)), ""]))
+    with pytest.warns(InputWarning, match="1 flows end at a time before their last weight") as warned:
+        assert len(list(read_log(log))) == 6
+    assert len(warned) == 1

@@ -319,7 +319,7 @@ def read_logs(paths: Sequence[Path], lost: dict[Path, int] | None = None) -> Ite
 def read_log(path: Path, lost: dict[Path, int] | None = None) -> Iterator[Setting]:
     """Reads the rows of a log; ``lost`` as in ``read_logs``. A log is read once: it may be a pipe."""
     line = 0
-    lines = _Lines()
+    lines, clock = _Lines(), _Clock()
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(lines.rows(file), strict=True)
@@ -344,6 +344,7 @@ def read_log(path: Path, lost: dict[Path, int] | None = None) -> Iterator[Settin
                     _warn(path, f"line {line}: the last row is cut, and is not used")
                     line = 0
                     break
+                clock.note(setting)
                 yield setting
     except csv.Error as error:
         hint = "write one row a line, with a comma between two values and quotes closed"
@@ -352,8 +353,31 @@ def read_log(path: Path, lost: dict[Path, int] | None = None) -> Iterator[Settin
         raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
     if lines.is_cut and line:
         _warn(path, f"line {line}: the line does not end, so that the weight may be cut")
+    if backwards := clock.backwards():
+        what = f"{backwards} flows end at a time before their last weight, as if the host's clock had been set back"
+        _warn(path, f"{what}; they count up to the end of the logs")
     if lost is not None:
         lost[path] = lines.lost
+
+
+class _Clock:
+    """Flows of a log whose last row ends them, at a time before that of another row."""
+
+    def __init__(self) -> None:
+        self._open: dict[FiveTuple, tuple[int, bool]] = {}
+
+    def note(self, setting: Setting) -> None:
+        """Takes the next row."""
+        latest_ns, _ = self._open.get(setting.flow, (-1, False))
+        ends = setting.weight == 0
+        if ends and setting.time_ns >= latest_ns:
+            self._open.pop(setting.flow, None)
+        else:
+            self._open[setting.flow] = (max(setting.time_ns, latest_ns), ends)
+
+    def backwards(self) -> int:
+        """Number of these flows."""
+        return sum(ends for _, ends in self._open.values())
 
 
 class _Lines:
