@@ -34,4 +34,5 @@ def draw(raw: RawResults) -> Figure:
     for plot, (goal, told) in zip(plots, GOALS.items(), strict=True):
         settle.draw(plot, {s: _rtts(raw, s, goal) for s in ("s-perc-star", "rcp")}, "RTTs of 11.6 us")
         plot.set_title(told)
+        plot.legend(loc="center")
     return figure
