@@ -9,6 +9,7 @@ counts the verdicts anew in README.md.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import shutil
@@ -209,7 +210,8 @@ def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = Non
 
 def _sample(experiment: Experiment, told: dict[str, Any], jobs: int, progress: Listener | None) -> Sample:
     runs = None if told["runs"] == experiment.sizes["paper"].runs == 1 else 1
-    out = WORK / f"{experiment.name}-sample-{build()['sources'][:12]}"
+    code = hashlib.sha256(json.dumps(measures.of(experiment), sort_keys=True).encode()).hexdigest()
+    out = WORK / f"{experiment.name}-sample-{code[:12]}"
     options: dict[str, Any] = {"seed": told["seed"], "jobs": jobs, "progress": progress, "variants": True}
     verdict = reproduce(experiment.name, scale="paper", runs=runs, out=out, **options)
     parts = {"": verdict.main.findings} | {o.variant.name: o.findings for o in verdict.variants if o.variant}

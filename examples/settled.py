@@ -53,7 +53,7 @@ class Changes:
     def alone(self) -> float:
         """Mean rate over a dwell time of the one flow there is, which gets all that the scheme gives to data, bit/s."""
         asked = self.criterion
-        for _ in range(asked.longest_ns // asked.hold_ns + 1):
+        for _ in range(asked.longest_ns // (asked.samples * asked.every_ns) + 1):
             rates = self.rates(self.simulation.now_ns + asked.samples * asked.every_ns)[:, list(self.pairs)]
             mean = float(rates.mean())
             if mean > 0 and (np.abs(rates / mean - 1) <= asked.within).all():

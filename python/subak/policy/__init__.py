@@ -57,7 +57,6 @@ __all__ = [
     "Policy",
     "Setting",
     "check",
-    "missing",
     "read_log",
     "read_logs",
     "read_policy",
@@ -406,15 +405,6 @@ def _count(text: str) -> int:
     """Missing weights of a line of comment."""
     count = text[len(MISSING) :].strip() if text.startswith(MISSING) else ""
     return int(count) if count.isascii() and count.isdigit() else 0
-
-
-def missing(path: Path) -> int:
-    """Number of weights that the host of a log could not log."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return sum(map(_count, file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
 
 
 def _setting(path: Path, line: int, row: dict[str, str | None]) -> Setting:

@@ -58,7 +58,7 @@ pub struct WeightSet {
 #[derive(Debug, Default)]
 struct Present(BTreeMap<u64, WeightSet>);
 
-/// What a weight changes.
+/// Effect of a weight that is set.
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
     /// It is the connection's already.

@@ -72,9 +72,9 @@ def events(
 ) -> Iterator[Event]:
     """Random events, until there are ``updates`` updates; the last ``calm`` of them without losses and leaving flows.
 
-    Events are drawn as in ``sperc.events``. A lost packet is not sent again: its source restarts the flow, most often
-    after links have forgotten it. A fifth of packets carries a demand. A packet names the time of its last trip, and
-    trips are slow at times, so that rounds become longer and shorter.
+    Events are drawn as in ``sperc.events``. A source does not retransmit a lost packet: it restarts the flow, most
+    often after links have forgotten it. A fifth of packets carries a demand. A packet names the time of its last trip,
+    and trips are slow at times, so that rounds become longer and shorter.
     """
     random = Random(seed)
     flows, links = range(len(made.paths)), range(len(made.capacities_bps))
