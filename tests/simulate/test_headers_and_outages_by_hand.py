@@ -115,7 +115,6 @@ def test_an_outage_that_loses_what_waits_ends_with_the_rto(tmp_path: Path) -> No
     assert last_ack_ns + 1e6 + rest_ns <= flow["fct_ns"] <= last_ack_ns + 1e6 + rest_ns + 15_000
 
 
-@pytest.mark.xfail(strict=True, reason="the check for silence set before the first RTT is known is not moved forward")
 @pytest.mark.parametrize("rto_min_s", [0.001, 0.01])
 def test_the_end_of_a_young_flow_is_probed_after_two_rtts(tmp_path: Path, rto_min_s: float) -> None:
     # RFC 8985, section 7: the last packets are lost; their retransmission does not wait for the RTO.

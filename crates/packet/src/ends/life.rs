@@ -97,6 +97,6 @@ impl<S: Scheme> Ends<S> {
         (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) =
             (path.forward, path.back, path.symmetric, base_rtt_ns);
         sub.nic = nic;
-        due_ns
+        due_ns.filter(|due_ns| *due_ns < sub.check_ns)
     }
 }

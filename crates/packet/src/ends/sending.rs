@@ -86,25 +86,34 @@ impl<S: Scheme> Ends<S> {
         stamp(f, sub, next, self.sizes, now_ns, packet);
     }
 
-    /// Time of the next check for silence, ns, if none is pending and something is in flight.
+    /// Time of the next check for silence, ns, if something is in flight and no check is pending, or one that was set
+    /// before the first RTT sample and is later.
     #[inline]
     pub fn unwatched(&self, at: SubId) -> Option<Ns> {
         let sub = &self.subs[at];
-        if sub.timeout_pending { None } else { sub.sender.timeout_ns() }
+        if sub.check_ns != Ns::MAX && !sub.checks_blindly {
+            return None;
+        }
+        sub.sender.timeout_ns().filter(|due_ns| *due_ns < sub.check_ns)
     }
 
-    /// Notes that a check for silence is pending; returns the flow.
-    pub fn await_silence(&mut self, at: SubId) -> FlowId {
+    /// Notes that a check for silence is pending at `due_ns`; an earlier call has no effect any more. Returns the flow.
+    pub fn await_silence(&mut self, at: SubId, due_ns: Ns) -> FlowId {
         let sub = &mut self.subs[at];
-        sub.timeout_pending = true;
+        (sub.check_ns, sub.checks_blindly) = (due_ns, sub.sender.rtt_ns() == 0);
         self.flows.hold(sub.flow);
         sub.flow
     }
 
-    /// Notes that the pending check for silence is made now; returns the flow.
-    pub fn checks_silence(&mut self, at: SubId) -> FlowId {
-        self.subs[at].timeout_pending = false;
-        self.subs[at].flow
+    /// Notes that a check for silence is due now. Returns the flow, and whether the check is made: not if another time was
+    /// set later.
+    pub fn checks_silence(&mut self, at: SubId, now_ns: Ns) -> (FlowId, bool) {
+        let sub = &mut self.subs[at];
+        let is_made = sub.check_ns == now_ns;
+        if is_made {
+            sub.check_ns = Ns::MAX;
+        }
+        (sub.flow, is_made)
     }
 
     /// Checks for an expired RTO or a due tail loss probe.

@@ -40,6 +40,10 @@ impl<S: Scheme> Sim<S> {
     fn on_ack(&mut self, id: PacketId) {
         let Acknowledged { flow, at, all } = self.ends.on_ack(self.net.packet(id), self.net.now_ns(), &mut self.io);
         self.net.remove(id);
+        // The first RTT sample makes a probe due before the RTO.
+        if let Some(due_ns) = self.ends.unwatched(at) {
+            self.await_silence(at, due_ns);
+        }
         self.carry_out(Actor::Source(flow));
         if all {
             if self.ends.completes_at_sender() {

@@ -51,14 +51,17 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(super) fn on_timeout(&mut self, at: SubId) {
-        let flow = self.ends.checks_silence(at);
-        self.look_for_silence(at);
+        let (flow, is_made) = self.ends.checks_silence(at, self.net.now_ns());
+        if is_made {
+            self.look_for_silence(at);
+        }
         self.ends.release(flow);
     }
 
     /// Schedules the event at `due_ns` that checks for an expired RTO or a due tail loss probe.
     pub(super) fn await_silence(&mut self, at: SubId, due_ns: Ns) {
-        let flow = self.ends.await_silence(at);
+        let due_ns = due_ns.max(self.net.now_ns());
+        let flow = self.ends.await_silence(at, due_ns);
         self.net.schedule(due_ns, Event::Timeout(flow, at));
     }
 
