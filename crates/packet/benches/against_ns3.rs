@@ -124,7 +124,7 @@ fn hops(folder: &Path) -> f64 {
     });
     let lines = ns3(folder, "permutation", "pairs", &input, &[]);
     let theirs: Vec<f64> = lines[0].split_whitespace().map(|x| x.parse().expect("a number")).collect();
-    let mut runs: Vec<_> = (0..5).map(|_| measure("dctcp", LEAVES, 10)).collect();
+    let mut runs: Vec<_> = (0..5).map(|_| measure("dctcp", LEAVES, 10_000)).collect();
     runs.sort_by(|a, b| a.ns_per_hop.total_cmp(&b.ns_per_hop));
     let ours = &runs[2];
     println!("permutation of 144 DCTCP flows   ns/packet-hop   Gb/s received");

@@ -74,8 +74,8 @@ pub struct Figures {
 
 /// Same as [`measure_on`] on one thread, with its CPU time as the measured time.
 #[allow(dead_code, reason = "each benchmark measures its own")]
-pub fn measure(scheme: &str, leaves: usize, millis: u64) -> Figures {
-    measure_on(1, scheme, leaves, millis * 1_000_000, cpu_seconds)
+pub fn measure(scheme: &str, leaves: usize, micros: u64) -> Figures {
+    measure_on(1, scheme, leaves, micros * 1000, cpu_seconds)
 }
 
 /// Runs the permutation workload for `duration_ns` of simulated time; `seconds` is the clock by which the run is

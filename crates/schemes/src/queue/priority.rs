@@ -85,6 +85,10 @@ impl<S: Scheme> Queue<S> for Priority {
         self.paused.set(class, on);
     }
 
+    fn first(&self) -> Option<PacketId> {
+        self.waiting.iter().find_map(|class| class.front().copied())
+    }
+
     fn bytes(&self) -> u64 {
         self.bytes.iter().sum()
     }

@@ -342,6 +342,14 @@ impl<S: Scheme> Queue<S> for SfqCodel {
         Pop::Packet(packet)
     }
 
+    fn first(&self) -> Option<PacketId> {
+        let next = || {
+            let &bin = self.fresh.front().or(self.old.front())?;
+            self.bins[usize::from(bin)].packets.front()
+        };
+        self.device.front().or_else(next).copied()
+    }
+
     fn bytes(&self) -> u64 {
         self.bytes + self.device_bytes
     }
