@@ -283,12 +283,12 @@ def crowd() -> dict[str, Any]:
 
 
 # Counts of an engine that had an event for each departure from each link, and that stored the queue of a failed link:
-# events and packets of each scheme, rows. Those of "grid" and "gaps" were taken anew when the RTO began to restart with
-# a fast retransmission.
+# events and packets of each scheme, rows. They were taken anew, with an event for each departure, when the RTO began to
+# restart with a fast retransmission ("grid", "gaps"), and when a flow's first probe began to follow its first RTT sample.
 BEFORE = {
-    "grid": ([(3118, 2170), (3097, 2152), (3181, 2162), (5017, 2196)], "fc94aa5909e61021"),
-    "gaps": ([(7388, 6314), (2229, 1809)], "9f6222da63ae608b"),
-    "crowd": ([(84867, 52935)], "119beff502512dc4"),
+    "grid": ([(3183, 2164), (3070, 2145), (3112, 2150), (4631, 2194)], "c108206fd996767b"),
+    "gaps": ([(7345, 6436), (2225, 1810)], "a82564517a3ade33"),
+    "crowd": ([(87251, 54100)], "efda71d5431a6bc3"),
 }
 
 

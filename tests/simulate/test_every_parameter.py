@@ -119,6 +119,7 @@ AT = {
 PFC: dict[str, Any] = {"pfc": "static", "pfc_threshold": 20000, "initial_window": 40}
 SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
     ("ideal", "tolerance"): ("churn", {}, 0.05),
+    ("xcp", "timeout"): ("short", {"rto_min": 1e-5, "probe": False}, "all"),
     ("numfabric", "queues"): ("weights", {"queue": "weighted"}, 2),
     ("numfabric", "queue_low"): ("weights", {"queue": "weighted"}, 0.5),
     ("numfabric", "queue_high"): ("weights", {"queue": "weighted"}, 2),
