@@ -66,6 +66,10 @@ def main() -> None:
     asked.add_argument("links", nargs="*", default=["leaf0->h0"], metavar="LINK", help="names of links (leaf0->h0)")
     asked.add_argument("--whole", action="store_true", help="simulate the whole network too")
     options = asked.parse_args()
+    shape = {**SPEC["network"]}
+    known = {link["id"] for link in subak.Network.generate(shape.pop("kind"), **shape).links}
+    if unknown := [link for link in options.links if link not in known]:
+        asked.error(f"{unknown[0]}: the network has no such link; an example is leaf0->h0")
     estimates = [alone(SPEC, over_link(SPEC, link)) for link in options.links]
     table = pd.DataFrame({"estimate": slowdowns(pd.concat(estimates))})
     if options.whole:

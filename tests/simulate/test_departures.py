@@ -284,11 +284,11 @@ def crowd() -> dict[str, Any]:
 
 # Counts of an engine that had an event for each departure from each link, and that stored the queue of a failed link:
 # events and packets of each scheme, rows. They were taken anew, with an event for each departure, when the RTO began to
-# restart with a fast retransmission ("grid", "gaps"), and when a flow's first probe began to follow its first RTT sample.
+# restart with a fast retransmission and a probe, and when checks for silence began to move to earlier times.
 BEFORE = {
-    "grid": ([(3183, 2164), (3070, 2145), (3112, 2150), (4631, 2194)], "c108206fd996767b"),
-    "gaps": ([(7345, 6436), (2225, 1810)], "a82564517a3ade33"),
-    "crowd": ([(87251, 54100)], "efda71d5431a6bc3"),
+    "grid": ([(3258, 2160), (3172, 2151), (3244, 2151), (4839, 2199)], "a76ab39f77039bf9"),
+    "gaps": ([(6799, 5976), (2331, 1957)], "58727ca1e840c1eb"),
+    "crowd": ([(87962, 54290)], "081b6f70aeb27b45"),
 }
 
 

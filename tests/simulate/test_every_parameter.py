@@ -119,7 +119,6 @@ AT = {
 PFC: dict[str, Any] = {"pfc": "static", "pfc_threshold": 20000, "initial_window": 40}
 SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
     ("ideal", "tolerance"): ("churn", {}, 0.05),
-    ("xcp", "timeout"): ("short", {"rto_min": 1e-5, "probe": False}, "all"),
     ("numfabric", "queues"): ("weights", {"queue": "weighted"}, 2),
     ("numfabric", "queue_low"): ("weights", {"queue": "weighted"}, 0.5),
     ("numfabric", "queue_high"): ("weights", {"queue": "weighted"}, 2),
@@ -171,10 +170,14 @@ SPECIAL: dict[tuple[str, str], tuple[str, dict[str, Any], Any]] = {
     ("s-perc-star", "short"): ("steps", {}, 500_000),
     ("flowtune", "passes"): ("churn", {}, 3),
     ("flowtune", "control_rto_max"): ("control", {}, 1e-3),
-    ("numfabric", "least_weight"): ("steps", {}, 0.1),
+    ("numfabric", "least_weight"): ("steps", {}, 0.3),
     ("xwi-s-perc", "least_weight"): ("steps", {}, 0.1),
     ("xwi-soze", "least_weight"): ("steps", {}, 0.3),
     ("soze", "beta_rate"): ("steps", {"alpha_rate": "10Gbps"}, 1e9),
+    **{
+        (name, "timeout"): ("short", {"rto_min": 1e-5, "probe": False}, "all")
+        for name in ("cubic", "reno", "google-swift", "wrr", "xcp")
+    },
     **{(name, "tie"): ("near", {}, 0.1) for name in ("charny", "n-perc", "s-perc", "s-perc-star")},
 }
 """Parameters that act in a place and under other parameters that none of the first five places has, with a value."""

@@ -143,8 +143,8 @@ def test_afq_that_drops_carries_a_flow_alone(tmp_path: Path, queues: int, weight
 
 @pytest.mark.parametrize(("delay", "rtt_us"), [("2us", 11), ("4us", 19), ("20us", 83)])
 def test_afq_that_drops_carries_a_packet_an_rtt(tmp_path: Path, delay: str, rtt_us: int) -> None:
-    # A calendar shorter than a packet holds one packet beside the one in transmission: a window of several RTTs' packets
-    # loses the others. At 2 us the rate is 4 or 9.6 Gb/s, by the times of the first losses.
+    # A calendar shorter than a packet holds one packet beside the one in transmission: larger windows lose the others.
+    # At 2 us the rate is 4 or 9.6 Gb/s, by the times of the first losses.
     network, flows = to_one([0.5], delay)
     scheme = swift(queue="afq", queues=8, beyond="drop")
     assert rates(tmp_path, network, flows, scheme).sum() > 1500 * 8 / (rtt_us * 1e3)

@@ -77,8 +77,6 @@ pub(crate) struct Subflow {
     pub pace_event_ns: Option<Ns>,
     /// Time of the pending check for silence, ns; [`Ns::MAX`] for none.
     pub check_ns: Ns,
-    /// Whether that time was set before the first RTT sample.
-    pub checks_blindly: bool,
     /// Whether a packet of the subflow is queued at the NIC, under per-flow round robin ([`subak_core::Nic`]).
     pub at_nic: bool,
     /// Whether the subflow is in the list of a NIC with a single timer.

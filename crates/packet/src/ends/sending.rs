@@ -86,21 +86,17 @@ impl<S: Scheme> Ends<S> {
         stamp(f, sub, next, self.sizes, now_ns, packet);
     }
 
-    /// Time of the next check for silence, ns, if something is in flight and no check is pending, or one that was set
-    /// before the first RTT sample and is later.
+    /// Time of the next check for silence, ns, if something is in flight and no check is pending, or a later one.
     #[inline]
     pub fn unwatched(&self, at: SubId) -> Option<Ns> {
         let sub = &self.subs[at];
-        if sub.check_ns != Ns::MAX && !sub.checks_blindly {
-            return None;
-        }
         sub.sender.timeout_ns().filter(|due_ns| *due_ns < sub.check_ns)
     }
 
     /// Notes that a check for silence is pending at `due_ns`; an earlier call has no effect any more. Returns the flow.
     pub fn await_silence(&mut self, at: SubId, due_ns: Ns) -> FlowId {
         let sub = &mut self.subs[at];
-        (sub.check_ns, sub.checks_blindly) = (due_ns, sub.sender.rtt_ns() == 0);
+        sub.check_ns = due_ns;
         self.flows.hold(sub.flow);
         sub.flow
     }

@@ -275,7 +275,7 @@ impl<S: Scheme> LogicalProcesses<S> {
         let candidates = self.sims[0].ends().numbers().filter_map(|flow| {
             let part = self.sims.iter().position(|sim| sim.has_sink(flow))?;
             let bound_bytes = self.bound_bytes(flow);
-            let more_bytes = self.left_bytes(flow, part).checked_sub(bound_bytes + 1)?;
+            let more_bytes = self.left_bytes(flow, part).checked_sub(bound_bytes.saturating_add(1))?;
             Some((more_bytes, LongFlow { flow, part, bound_bytes }))
         });
         *long_flow = candidates.max_by_key(|&(more_bytes, LongFlow { flow, .. })| (more_bytes, flow)).map(|(_, w)| w);
@@ -292,7 +292,8 @@ impl<S: Scheme> LogicalProcesses<S> {
         let sim = &self.sims[0];
         let times = sim.ends().paths(flow) * (1 + sim.net().rules());
         let by_rate = (self.fastest_bps * self.lookahead_ns as f64 / 8e9) as u64;
-        times as u64 * by_rate.saturating_add(2 * u64::from(sim.ends().mtu_bytes()))
+        // Between islands the lookahead is unlimited, and the product too.
+        (times as u64).saturating_mul(by_rate.saturating_add(2 * u64::from(sim.ends().mtu_bytes())))
     }
 }
 

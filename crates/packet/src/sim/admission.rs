@@ -47,7 +47,6 @@ impl<S: Scheme> Sim<S> {
                 last_bytes: 0,
                 pace_event_ns: None,
                 check_ns: Ns::MAX,
-                checks_blindly: false,
                 at_nic: false,
                 listed: false,
                 had_to_wait: false,

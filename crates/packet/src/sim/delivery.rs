@@ -40,7 +40,7 @@ impl<S: Scheme> Sim<S> {
     fn on_ack(&mut self, id: PacketId) {
         let Acknowledged { flow, at, all } = self.ends.on_ack(self.net.packet(id), self.net.now_ns(), &mut self.io);
         self.net.remove(id);
-        // The first RTT sample makes a probe due before the RTO.
+        // A smaller RTO or RTT variation makes the RTO or a probe due before the pending check.
         if let Some(due_ns) = self.ends.unwatched(at) {
             self.await_silence(at, due_ns);
         }

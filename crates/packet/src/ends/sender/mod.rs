@@ -75,8 +75,8 @@ pub struct Sender {
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
-    /// Time at which `base` last advanced or was retransmitted before an RTO, or at which a segment was last sent with nothing
-    /// else in flight, ns.
+    /// Time at which `base` last advanced or was retransmitted before an RTO, at which a probe was last sent, or a segment with
+    /// nothing else in flight, ns.
     last_progress_ns: Ns,
     /// Time of the latest ACK, or of the latest transmission with nothing else in flight, ns.
     last_news_ns: Ns,
@@ -348,6 +348,8 @@ impl Sender {
         let at = self.segments.iter().rposition(|s| s.state == SegmentState::InFlight)?;
         let segment = self.base + at as u32;
         self.probe = Some((segment, now_ns));
+        // RFC 8985, section 7.3: the RTO restarts, so that the probe's ACK comes before it.
+        self.last_progress_ns = now_ns;
         let s = &mut self.segments[at];
         (s.sent_ns, s.transmission, s.again) = (now_ns, self.transmissions, true);
         self.order.push_back((segment, self.transmissions));
