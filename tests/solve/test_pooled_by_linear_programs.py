@@ -1,27 +1,25 @@
-"""Pooled max-min rates beside linear programs, one water level after the other (HiGHS)."""
+"""Pooled max-min rates beside linear programs, one water level after the other (GLOP)."""
 
 import math
 import random
 
-import highspy
 import numpy as np
 import pytest
 import subak
+from ortools.linear_solver import pywraplp
 
 Flow = tuple[list[list[str]], float, float]
 
 
 def _largest(goal: np.ndarray, rows: list[np.ndarray], bounds: list[float]) -> np.ndarray:
     """The point at which `goal` is largest."""
-    program = highspy.Highs()
-    program.silent()
-    program.setOptionValue("primal_feasibility_tolerance", 1e-10)
-    variables = [program.addVariable(lb=0, ub=highspy.kHighsInf) for _ in goal]
-    for row, bound in ((r, b) for r, b in zip(rows, bounds, strict=True) if r.any()):
-        program.addConstr(sum(float(row[i]) * variables[i] for i in np.flatnonzero(row)) <= bound)
-    program.maximize(sum(float(goal[i]) * variables[i] for i in np.flatnonzero(goal)))
-    assert program.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return np.array(program.getSolution().col_value)
+    program = pywraplp.Solver.CreateSolver("GLOP")
+    variables = [program.NumVar(0, program.infinity(), str(i)) for i in range(len(goal))]
+    for row, bound in zip(rows, bounds, strict=True):
+        program.Add(sum(float(row[i]) * variables[i] for i in np.flatnonzero(row)) <= bound)
+    program.Maximize(sum(float(goal[i]) * variables[i] for i in np.flatnonzero(goal)))
+    assert program.Solve() == program.OPTIMAL
+    return np.array([variable.solution_value() for variable in variables])
 
 
 def _levels(caps: dict[str, float], flows: list[Flow]) -> list[float]:

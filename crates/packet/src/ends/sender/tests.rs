@@ -147,7 +147,7 @@ fn a_probe_tells_what_is_lost_at_the_tail_without_a_timeout() {
     // Segments 1 to 3 are lost; two RTTs and their variation after the last ACK, segment 3 is retransmitted.
     assert_eq!(s.timeout_ns(), Some(10_000 + 20_000 + 20_000));
     assert_eq!(s.probe(50_000), Some(Next { segment: 3, payload_bytes: 1000, again: true }));
-    assert_eq!(s.timeout_ns(), Some(10_000 + 1_000_000), "one probe, then the timeout");
+    assert_eq!(s.timeout_ns(), Some(50_000 + 1_000_000), "one probe, then the RTO, which it restarts");
     assert_eq!(s.on_ack(3, run(0), 1, 50_000, 60_000), Acked { bytes: 1000, lost: Some(1) });
     assert_eq!(s.in_flight_bytes(), 0);
 }
