@@ -22,6 +22,8 @@ exclude_patterns += ["generated/gallery.md", "generated/glossary.md"]
 # Each build of the site runs the notebooks; a notebook that fails makes the build fail.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
+# The default of 30 s a cell is too short for a busy machine.
+nb_execution_timeout = 600
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 html_theme = "furo"
 html_title = f"Subak {__version__}"
