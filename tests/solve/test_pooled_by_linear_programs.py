@@ -43,6 +43,7 @@ def _levels(caps: dict[str, float], flows: list[Flow]) -> list[float]:
             most = _largest(of_flow[one], rows + [-of_flow[f] for f in others], bounds + lowest)
             if of_flow[one] @ most <= held[one] * (1 + 1e-7):
                 fixed[one] = held[one]
+        assert any(f in fixed for f in free), "a water level holds a flow at least"
     return [fixed[f] for f in range(len(flows))]
 
 
