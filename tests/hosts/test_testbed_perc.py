@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import subak
+from attempts import Attempts
 from subak.testbed.testbed import agent
 from test_testbed import processes_of, wait_for_ends
 
@@ -88,15 +89,15 @@ def test_shares_are_max_min(case: Any, scheme: dict[str, Any], within: float, tm
     spec = _spec(links, flows, **{key: scheme[key] for key in scheme if key != "loss"})
     if "loss" in scheme:
         spec["fault"] = [{"kind": "loss", "kinds": ["ctl"], "probability": scheme["loss"]}]
-    # If other tests load the machine, a run may stall, and flows do not catch up; one good run of four suffices.
-    for attempt in range(4):
+    tries = Attempts(4)
+    for attempt in tries:
         results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
         assert results.complete, results.failed
         rows = [row for row in results.table("rate").to_pylist() if row["time_ns"] > 5 * 10**8]
         rates = [median(row["rate_bps"] / 1e6 for row in rows if row["flow"] == flow) for flow in range(len(goals))]
         if all(abs(rate / (DATA * goal) - 1) < within for rate, goal in zip(rates, goals, strict=True)):
             return
-    pytest.fail(f"{rates} of {goals} Mb/s")
+    tries.fail(f"{rates} of {goals} Mb/s")
 
 
 @root

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import subak
+from attempts import Attempts
 from subak.testbed.by_hand import ByHand, made
 from subak.testbed.layout import Link, Plan, everywhere, longest_rtt_ns
 from subak.testbed.namespaces import enter_namespace
@@ -245,8 +246,8 @@ def test_links_of_a_spec_fail_and_recover(tmp_path: Path) -> None:
     fault = [{"kind": "down", "link": "switch0->switch1", "down": "1s", "up": "1.5s"}]
     spec = _spec(fault=fault)
     spec["measure"]["rates"] = "100ms"
-    # On a machine that is busy with other tests some runs are late; one good run of three suffices.
-    for attempt in range(3):
+    tries = Attempts(3)
+    for attempt in tries:
         results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
         assert results.complete, results.failed
         rows = {row["time_ns"] // 10**6: row["rate_bps"] for row in results.table("rate").to_pylist()}
@@ -255,7 +256,7 @@ def test_links_of_a_spec_fail_and_recover(tmp_path: Path) -> None:
         after = mean(bps for ms, bps in rows.items() if ms >= 2500)
         if before > 12e6 and within == 0 and after > 8e6:
             return
-    pytest.fail(f"{before / 1e6:.1f}, {within / 1e6:.1f} and {after / 1e6:.1f} Mb/s")
+    tries.fail(f"{before / 1e6:.1f}, {within / 1e6:.1f} and {after / 1e6:.1f} Mb/s")
 
 
 def test_a_link_recovers_when_its_last_outage_ends(tmp_path: Path) -> None:
@@ -359,13 +360,13 @@ def test_slowdowns_agree_with_the_simulators(tmp_path: Path, scheme: str, params
     spec["scheme"] = [{"name": scheme, "params": params}]
     simulated = _slowdowns(subak.run(spec, tmp_path / "packet"))
     seen = []
-    # On a machine that is busy with other tests some runs are late; one good run of three suffices.
-    for attempt in range(3):
+    tries = Attempts(3)
+    for attempt in tries:
         hosts = _slowdowns(subak.run(spec, tmp_path / f"{attempt}", backend="testbed"))
         seen.append([round(host / other, 2) for host, other in zip(hosts, simulated, strict=True)])
         if all(least < ratio < 1.25 for ratio in seen[-1]):
             return
-    pytest.fail(f"hosts over simulator: {seen}")
+    tries.fail(f"hosts over simulator: {seen}")
 
 
 @pytest.mark.parametrize("scheme", ["soze-virtual", "s-perc-star", "flowtune"])
@@ -379,7 +380,8 @@ def test_schemes_share_by_weight_over_relayed_links(tmp_path: Path, scheme: str)
         spec["policy"] = {"kind": "alpha-fair", "alpha": 1}
     spec |= {"measure": {"rates": "100ms"}, "run": {"duration": "5s"}}
     seen = []
-    for attempt in range(3):
+    tries = Attempts(3)
+    for attempt in tries:
         results = subak.run(spec, tmp_path / f"{attempt}", backend="testbed")
         assert results.complete, results.failed
         rows = [row for row in results.table("rate").to_pylist() if row["time_ns"] > 2 * 10**9]
@@ -387,7 +389,7 @@ def test_schemes_share_by_weight_over_relayed_links(tmp_path: Path, scheme: str)
         seen.append((round(heavy / 1e6, 2), round(light / 1e6, 2)))
         if 2.5 < heavy / light < 3.5 and heavy + light > 0.85 * 20e6:
             return
-    pytest.fail(f"Mb/s: {seen}")
+    tries.fail(f"Mb/s: {seen}")
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

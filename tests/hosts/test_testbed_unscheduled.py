@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attempts import Attempts
 from subak.commands.allocator import ask
 from test_testbed_flowtune import SEND, TICK, rates_of, star, wait_until
 
@@ -86,14 +87,14 @@ def test_paced_flows_share_what_foreign_traffic_leaves(tmp_path: Path) -> None:
     After the flood they share the whole link again.
     """
     seen = []
-    # A machine that is busy with other work disturbs a run; one good run of three suffices.
-    for attempt in range(3):
+    tries = Attempts(3)
+    for attempt in tries:
         (tmp_path / f"{attempt}").mkdir()
         during, onset, later, after = _beside_a_flood(tmp_path / f"{attempt}")
         seen.append((during, onset, later, after))
         if all(abs(part - 1) < 0.1 for part in during) and onset < MOST_RESENT and later < 20 and after > 0.9:
             return
-    pytest.fail(f"parts of the rates, retransmissions at first and later, part of the link afterwards: {seen}")
+    tries.fail(f"parts of the rates, retransmissions at first and later, part of the link afterwards: {seen}")
 
 
 def test_paced_traffic_is_not_taken_for_foreign(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import subak
+from attempts import Attempts
 from conftest import ROOT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
@@ -40,14 +41,15 @@ def rates(results: subak.Results, backend: str) -> list[float]:
 
 def test_weights_3_and_1_come_to_the_same_rates_on_hosts_and_in_the_simulator(tmp_path: Path) -> None:
     off = []
-    for attempt in range(ATTEMPTS):
+    tries = Attempts(ATTEMPTS)
+    for attempt in tries:
         results = subak.run(spec("one"), tmp_path / str(attempt))
         simulated, on_hosts = rates(results, "packet"), rates(results, "testbed")
         assert simulated[0] / simulated[1] == pytest.approx(3, rel=0.05)
         off.append((abs(on_hosts[0] / on_hosts[1] / 3 - 1), abs(sum(on_hosts) / 100 - 1)))
         if off[-1][0] < 0.05 and off[-1][1] < 0.1:
             return
-    pytest.fail(f"ratio of the rates on hosts, and their sum, are off by {off}")
+    tries.fail(f"ratio of the rates on hosts, and their sum, are off by {off}")
 
 
 def joins_and_leaves() -> dict[str, Any]:
@@ -88,24 +90,26 @@ def settling_ms(results: subak.Results, backend: str) -> tuple[float, float]:
 def test_rates_settle_on_hosts_in_as_many_rtts_as_in_the_simulator(tmp_path: Path) -> None:
     """Both have the same RTTs, so that times are compared: within a factor of two."""
     told = []
-    for attempt in range(ATTEMPTS):
+    tries = Attempts(ATTEMPTS)
+    for attempt in tries:
         results = subak.run(joins_and_leaves(), tmp_path / str(attempt))
         simulated, on_hosts = settling_ms(results, "packet"), settling_ms(results, "testbed")
         assert max(simulated) < 40
         told.append((simulated, on_hosts))
         if all(0.5 <= a / b <= 2 for a, b in zip(on_hosts, simulated, strict=True)):
             return
-    pytest.fail(f"times from joins and leaves in the simulator and on hosts, ms: {told}")
+    tries.fail(f"times from joins and leaves in the simulator and on hosts, ms: {told}")
 
 
 def test_a_flow_alone_on_hosts_does_not_wait_for_delayed_acknowledgements(tmp_path: Path) -> None:
     """The flow's window over an idle path of 0.2 ms is two packets."""
     alone = []
-    for attempt in range(ATTEMPTS):
+    tries = Attempts(ATTEMPTS)
+    for attempt in tries:
         held = spec("one")
         held["workload"]["flows"] = held["workload"]["flows"][1:]
         held["scheme"] = held["scheme"][1:]
         alone.append(rates(subak.run(held, tmp_path / str(attempt)), "testbed")[0])
         if alone[-1] > 80:
             return
-    pytest.fail(f"a flow alone has {alone} of 100 Mb/s")
+    tries.fail(f"a flow alone has {alone} of 100 Mb/s")
