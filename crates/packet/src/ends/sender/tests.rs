@@ -80,6 +80,35 @@ fn what_arrives_out_of_order_does_not_put_the_timeout_off() {
     assert_eq!(s.timeout_ns(), Some(1200 + 1000));
 }
 
+/// RFC 6298, 5.3: the RTO of the time at which it starts. An RTT sample after that counts from the next start on.
+#[test]
+fn an_rtt_sample_does_not_move_a_timeout_that_runs() {
+    for (acked_ns, sent_ns) in [(3000, 0), (1010, 1000)] {
+        let recovery =
+            Recovery { rto_min_ns: 1, rto_max_ns: 1_000_000, reorder: None, probe: false, ..Recovery::default() };
+        let mut s = Sender::new(recovery, 100);
+        for at_ns in [0, 0, sent_ns, 1000] {
+            send(&mut s, at_ns);
+        }
+        s.on_ack(0, run(0), 1, 0, 1000);
+        assert_eq!(s.timeout_ns(), Some(1000 + 1000 + 4 * 500));
+        s.on_ack(2, run(0), 1, sent_ns, acked_ns);
+        assert_eq!(s.timeout_ns(), Some(4000));
+        s.on_ack(1, run(1), 3, 0, 3000);
+        assert_eq!(s.timeout_ns(), Some(3000 + s.rto_ns()));
+        assert_ne!(s.rto_ns(), 3000);
+        // What arrives after an RTO ends its doubling at once.
+        s.on_timeout(10_000);
+        let doubled_ns = s.rto_ns();
+        send(&mut s, 10_000);
+        send(&mut s, 10_000);
+        assert_eq!(s.timeout_ns(), Some(10_000 + doubled_ns));
+        s.on_ack(4, run(0), 3, 10_000, 10_100);
+        assert_eq!(s.timeout_ns(), Some(10_000 + s.rto_ns()));
+        assert!(s.rto_ns() < doubled_ns);
+    }
+}
+
 #[test]
 fn a_timeout_may_hold_all_lost() {
     let recovery = Recovery { rto_min_ns: 1000, probe: false, timeout_loses_all: true, ..Recovery::default() };
