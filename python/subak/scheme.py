@@ -106,7 +106,7 @@ class Recovery:
         *,
         reorder: int | None = 3,
         rto_min: str | float = "200us",
-        rto_max: str | float = "100ms",
+        rto_max: str | float = "60s",
         probe: bool = True,
         go_back: bool = False,
     ) -> None:

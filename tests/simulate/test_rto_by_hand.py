@@ -233,6 +233,8 @@ CASES: list[tuple[_Path, int, float, set[int], set[int]]] = [
     (FAST, 10, 1e3, {9}, set()),
     (FAST, 10, 2e6, {9, 10}, set()),
     (ACKS_SLOWLY, 8, 1e3, {7, 8}, set()),
+    (MIDDLE, 5, 1.5e8, {4, 5, 6, 7}, set()),
+    (LONG, 2, 1e9, {1, 2}, set()),
     # One packet alone: the RTO before any sample.
     (MIDDLE, 1, 1e6, {0, 1, 2}, set()),
     (LONG, 1, 1e3, {0}, set()),

@@ -19,7 +19,7 @@ pub struct Recovery {
     pub rto_min_ns: Ns,
     /// Lower bound of minimum and maximum RTO, in base RTTs of the path.
     pub rto_rtts: u32,
-    /// Maximum RTO, ns; equal to the minimum for a constant RTO.
+    /// Maximum RTO, ns; equal to the minimum for a constant RTO. By default 60 s (RFC 6298, 2.5).
     pub rto_max_ns: Ns,
     /// Go-back-N, as in RoCE NICs: the receiver drops packets out of order and reports each gap once, and the sender
     /// retransmits from the gap on. ACKs of later segments are ignored.
@@ -37,7 +37,7 @@ impl Default for Recovery {
             probe: true,
             rto_min_ns: 200_000,
             rto_rtts: 0,
-            rto_max_ns: 100_000_000,
+            rto_max_ns: 60_000_000_000,
             go_back: false,
             timeout_loses_all: false,
         }

@@ -168,7 +168,7 @@ struct subak_scheme {
     uint32_t header_bytes;
     uint32_t ack_header_bytes;
     uint64_t rto_min_ns; /* 0: the RTT when all buffers are full */
-    uint64_t rto_max_ns; /* 0: 100 ms */
+    uint64_t rto_max_ns; /* 0: 60 s */
     /* Makes a scheme with these parameters; NULL if they are invalid. */
     void *(*create)(const double *params);
     void (*destroy)(void *scheme);

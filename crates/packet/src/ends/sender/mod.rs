@@ -213,9 +213,7 @@ impl Sender {
         self.pop_acked();
         if bytes > 0 {
             self.last_news_ns = now_ns;
-            if std::mem::take(&mut self.backoff) > 0 {
-                self.start_rto(self.rto_started_ns);
-            }
+            self.backoff = 0;
             (self.probe, self.silence_due_ns) = (None, None);
         }
         if self.base > base {
@@ -413,6 +411,8 @@ impl Sender {
                 first = first.or(Some(segment));
             }
         }
+        // The earliest goes first (RFC 6298, 5.4), also where others were marked before it.
+        self.lost.make_contiguous().sort_unstable();
         first
     }
 }

@@ -97,16 +97,34 @@ fn an_rtt_sample_does_not_move_a_timeout_that_runs() {
         s.on_ack(1, run(1), 3, 0, 3000);
         assert_eq!(s.timeout_ns(), Some(3000 + s.rto_ns()));
         assert_ne!(s.rto_ns(), 3000);
-        // What arrives after an RTO ends its doubling at once.
+        // What arrives after an RTO ends its doubling for the next start only.
         s.on_timeout(10_000);
         let doubled_ns = s.rto_ns();
         send(&mut s, 10_000);
         send(&mut s, 10_000);
-        assert_eq!(s.timeout_ns(), Some(10_000 + doubled_ns));
         s.on_ack(4, run(0), 3, 10_000, 10_100);
-        assert_eq!(s.timeout_ns(), Some(10_000 + s.rto_ns()));
+        assert_eq!(s.timeout_ns(), Some(10_000 + doubled_ns));
+        s.on_ack(3, run(0), 5, 10_000, 10_200);
+        send(&mut s, 10_300);
+        assert_eq!(s.timeout_ns(), Some(10_300 + s.rto_ns()));
         assert!(s.rto_ns() < doubled_ns);
     }
+}
+
+/// RFC 6298, 5.4: the earliest segment, though the others were marked lost before it.
+#[test]
+fn each_timeout_sends_the_earliest_segment() {
+    let recovery = Recovery { rto_min_ns: 1000, probe: false, timeout_loses_all: true, ..Recovery::default() };
+    let mut s = Sender::new(recovery, 0);
+    for _ in 0..3 {
+        send(&mut s, 0);
+    }
+    for at_ns in [1000, 3000, 7000] {
+        assert_eq!(s.timeout_ns(), Some(at_ns));
+        assert_eq!(s.on_timeout(at_ns), Some(0));
+        assert_eq!(send(&mut s, at_ns).segment, 0);
+    }
+    assert_eq!(send(&mut s, 7000).segment, 1);
 }
 
 #[test]
