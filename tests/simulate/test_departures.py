@@ -284,8 +284,8 @@ def crowd() -> dict[str, Any]:
 
 # Counts of an engine that had an event for each departure from each link, and that stored the queue of a failed link:
 # events and packets of each scheme, rows. They were taken anew, with an event for each departure, when the RTO began to
-# restart with a fast retransmission and a probe, when checks for silence began to move to earlier times, and when later RTT
-# samples no longer moved the RTO, which doubles up to 60 s.
+# restart with a fast retransmission and a probe, when checks for silence began to move to earlier times, and when later
+# RTT samples no longer moved the RTO, which doubles up to 60 s.
 BEFORE = {
     "grid": ([(3258, 2160), (3172, 2151), (3244, 2151), (4837, 2199)], "a76ab39f77039bf9"),
     "gaps": ([(1190, 999), (912, 731)], "dcf6ba65649ad761"),
