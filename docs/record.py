@@ -17,6 +17,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -25,7 +26,20 @@ from typing import Any
 from pyarrow import parquet
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import RawResults, Value, Verdict, catalogue, find, founded, kinds, measures, records, reproduce
+from subak.repro import (
+    Measured,
+    RawResults,
+    Value,
+    Verdict,
+    catalogue,
+    find,
+    founded,
+    kinds,
+    measures,
+    records,
+    reproduce,
+    samples,
+)
 from subak.repro.experiment import Experiment
 from subak.repro.reproduce import measured, plan_of, variant_plan
 from subak.repro.results import Listener, RunPlan
@@ -190,33 +204,72 @@ def redo(budget_s: float, jobs: int) -> None:
 def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = None) -> bool:
     """Whether one run with the present code, and one of each variant, has the values of the record's first run.
 
-    If so, the record's hashes become those of the present code, and its intervals are recomputed. A record with seeds
-    by which setups are chosen is not renewed.
+    If so, the record's hashes become those of the present code, and its intervals are recomputed. A record without
+    values of its first run is compared by its samples, which begin with those of that run. A record with seeds by
+    which setups are chosen is not renewed.
     """
     record = records.of(experiment)
     assert record is not None
     wanted, held = sample_of(record), record.held
     if set(measures.JUDGED_WITH) & set(record.changed_since()):
         held = records.by_todays_statistics(record)
-    if not wanted or held is None or not record.on_held_out_seeds:
+    kept = samples.read(experiment.folder / samples.NAME)
+    if not (wanted or kept) or held is None or not record.on_held_out_seeds:
         return False
-    values = _sample(experiment, record.held, jobs, progress)
-    if any(values[name].get(key) != value for name, one in wanted.items() for key, value in one.items()):
+    values = _first_values(experiment, record.held, jobs, progress)
+    sample = _as_json(values)
+    if not wanted and not begins_with(kept, values):
         return False
+    if any(sample[name].get(key) != value for name, one in (wanted or {}).items() for key, value in one.items()):
+        return False
+    if not wanted:
+        held = {**held, "sample": sample}
     renewed = {"date": date.today().isoformat(), "build": build(), "by": "one run"}
     records.hold(experiment, {**held, "measures": measures.of(experiment), "renewed": renewed})
     return True
 
 
-def _sample(experiment: Experiment, told: dict[str, Any], jobs: int, progress: Listener | None) -> Sample:
+Values = dict[str, dict[str, Value]]
+"""Values by variant and key, with their samples."""
+
+
+def begins_with(kept: Mapping[samples.Key, Mapping[int, samples.Sample]], values: Values) -> bool:
+    """Whether the samples ``kept`` of several runs begin with those of ``values``, the first run.
+
+    Each variant must have samples that can be compared. Numbers of hits and of trials, which are sums over runs, and
+    bootstrap samples are not compared.
+    """
+    compared = set()
+    for name, found in values.items():
+        for key, value in found.items():
+            for part, one in enumerate(value if isinstance(value, list) else [value]):
+                if not isinstance(one, Measured) or one.sample is None:
+                    continue
+                held = kept.get((name, key), {}).get(part)
+                for side, numbers in one.sample.sides.items():
+                    if side in ("hits", "count", "draws") or not numbers:
+                        continue
+                    if held is None or held.sides.get(side, [])[: len(numbers)] != list(numbers):
+                        return False
+                    compared.add(name)
+    return compared == set(values)
+
+
+def _first_values(experiment: Experiment, told: dict[str, Any], jobs: int, progress: Listener | None) -> Values:
+    """The values of one run with the present code, and of one of each variant."""
     runs = None if told["runs"] == experiment.sizes["paper"].runs == 1 else 1
     code = hashlib.sha256(json.dumps(measures.of(experiment), sort_keys=True).encode()).hexdigest()
     out = WORK / f"{experiment.name}-sample-{code[:12]}"
     options: dict[str, Any] = {"seed": told["seed"], "jobs": jobs, "progress": progress, "variants": True}
     verdict = reproduce(experiment.name, scale="paper", runs=runs, out=out, **options)
     parts = {"": verdict.main.findings} | {o.variant.name: o.findings for o in verdict.variants if o.variant}
+    return {name: {f.check.key: f.value for f in found} for name, found in parts.items()}
+
+
+def _as_json(values: Values) -> Sample:
     return {
-        name: {f.check.key: json.loads(json.dumps(as_json(f.value))) for f in found} for name, found in parts.items()
+        name: {key: json.loads(json.dumps(as_json(value))) for key, value in one.items()}
+        for name, one in values.items()
     }
 
 
@@ -229,7 +282,7 @@ def write_sample(experiment: Experiment, verdict: Verdict, jobs: int, progress: 
     if experiment.kind == "specs":
         sample = _first_run(experiment, verdict.folder, told["seed"])
     else:
-        sample = _sample(experiment, told, jobs, progress)
+        sample = _as_json(_first_values(experiment, told, jobs, progress))
     path.write_text(json.dumps({**told, "sample": sample}, ensure_ascii=False) + "\n")
 
 
@@ -240,11 +293,8 @@ def _first_run(experiment: Experiment, folder: Path, seed: int) -> Sample:
     for variant in experiment.variants_at("paper"):
         own = variant_plan(variant, plan, own_runs=False)
         found[variant.name] = _measured_of(experiment, own, folder / "variants" / variant.folder)
-    checks = experiment.checks_at("paper")
-    return {
-        name: {c.key: json.loads(json.dumps(as_json(values[c.key]))) for c in checks if c.key in values}
-        for name, values in found.items()
-    }
+    keys = [check.key for check in experiment.checks_at("paper")]
+    return _as_json({name: {k: values[k] for k in keys if k in values} for name, values in found.items()})
 
 
 def _measured_of(experiment: Experiment, plan: RunPlan, folder: Path) -> dict[str, Value]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, script
 from subak import InputError
-from subak.repro import Experiment, Measured, catalogue, measures, records, reproduce
+from subak.repro import Experiment, Measured, catalogue, measures, records, reproduce, samples
 from subak.repro.values import as_json
 
 
@@ -135,3 +135,18 @@ def test_a_sample_of_the_first_run_is_taken_from_the_results(record: ModuleType,
     values = record._measured_of(experiment, plan, tmp_path / "2")
     assert {key: as_json(values[key]) for key in known[1]} == known[1]
     assert known[2] != known[1], "the second run counts only in the record"
+
+
+def test_a_record_without_a_first_run_is_compared_by_its_samples(record: ModuleType, tmp_path: Path) -> None:
+    values = {}
+    for runs in (1, 2):
+        told = reproduce("numfabric-fig6", scale="smoke", runs=runs, seed=3, out=tmp_path / str(runs), jobs=1)
+        values[runs] = {"": {f.check.key: f.value for f in told.findings}}
+    kept = samples.read(tmp_path / "2" / samples.NAME)
+    assert record.begins_with(kept, values[1])
+    assert not record.begins_with(samples.read(tmp_path / "1" / samples.NAME), values[2]), "it has fewer runs"
+    assert not record.begins_with(kept, values[1] | {"a variant": {}}), "nothing of the variant is compared"
+    key = "", "us default"
+    one = kept[key][0]
+    other = replace(one, sides={"data": [one.sides["data"][0] + 1, *one.sides["data"][1:]]})
+    assert not record.begins_with({**kept, key: {0: other}}, values[1])
