@@ -132,7 +132,10 @@ Sample = dict[str, dict[str, Any]]
 
 
 def sample_of(record: records.Record) -> Sample | None:
-    """Values of one run of the record; ``None`` if those of a variant are not stored. Times are not compared."""
+    """Values of one run of the record; ``None`` if those of a variant are not stored.
+
+    Times are not compared, nor are values of a variant that nothing judges.
+    """
     names = {"", *(v.name for v in record.experiment.variants_at("paper"))}
     held = record.held.get("sample")
     parts = {"": record.held} | {one["name"]: one for one in record.held.get("variants", [])}
@@ -144,8 +147,9 @@ def sample_of(record: records.Record) -> Sample | None:
         return None
     if not all({c["key"] for c in parts[name]["checks"]} <= held[name].keys() for name in names & parts.keys()):
         return None
-    timed = {check.key for check in record.experiment.checks if check.unit == "s" and not check.published}
-    return {name: {k: v for k, v in held[name].items() if k and k not in timed} for name in names}
+    compared = {c.key for c in record.experiment.checks if c.key and (c.unit != "s" or c.published)}
+    of_variants = compared & {c.key for c in record.experiment.checks if c.rule or c.claim}
+    return {name: {k: v for k, v in held[name].items() if k in (of_variants if name else compared)} for name in names}
 
 
 def steps(seconds: float) -> list[Step]:

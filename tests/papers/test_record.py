@@ -137,6 +137,18 @@ def test_a_sample_of_the_first_run_is_taken_from_the_results(record: ModuleType,
     assert known[2] != known[1], "the second run counts only in the record"
 
 
+def test_what_nothing_judges_in_a_variant_is_not_compared(record: ModuleType) -> None:
+    """A run of one seed has no such values, which the results of several runs have."""
+    known = records.of(catalogue()["hpcc-testbed"])
+    assert known is not None
+    whole, sample = known.held["sample"], record.sample_of(known)
+    judged = {check.key for check in known.experiment.checks if check.rule or check.claim}
+    assert sample[""].keys() == whole[""].keys()
+    for name in whole.keys() - {""}:
+        assert sample[name].keys() == whole[name].keys() & judged
+    assert any(sample[name].keys() < whole[name].keys() for name in sample)
+
+
 def test_a_record_without_a_first_run_is_compared_by_its_samples(record: ModuleType, tmp_path: Path) -> None:
     values = {}
     for runs in (1, 2):
