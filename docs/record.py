@@ -9,6 +9,7 @@ counts the verdicts anew in README.md.
 from __future__ import annotations
 
 import argparse
+import bisect
 import hashlib
 import json
 import re
@@ -95,36 +96,56 @@ def urgency(experiment: Experiment) -> tuple[int, str, int, float]:
 
     Among equally urgent ones the order is: oldest record, most undecided claims, lowest cost.
     """
-    record, whole = records.of(experiment), _seconds(experiment) * experiment.sizes["paper"].runs
+    record, whole = records.of(experiment), _seconds(experiment, experiment.sizes["paper"].runs)
     if record is None:
         return 0, "", 0, whole
     old = 1 if record.changed_since() else 2 if record.uncertain() else 3
     return old, record.date, -record.uncertain(), whole
 
 
-def _seconds(experiment: Experiment) -> float:
-    """Time of a run with its variants on one core, s: from the record, or estimated if the record has no time."""
-    return _seconds_alone(experiment) * (1 + len(experiment.variants_at("paper")))
+def costs(experiment: Experiment, runs: int) -> dict[str, float]:
+    """Estimated time on one core of ``runs`` runs and of the variants, s, by set of trials.
 
-
-def _seconds_alone(experiment: Experiment) -> float:
+    Equal sets of trials run once, also those of other experiments. The time per run is that of the record; without one
+    it is that of the experiment's declaration, the same for each variant.
+    """
     size, record = experiment.sizes["paper"], records.of(experiment)
-    # Old records have no time.
-    kept = record is not None and record.held["seconds"] > 0.1
-    return float(record.held["seconds"] / record.held["runs"] if record and kept else size.seconds / size.runs)
+    held = record.held if record else {}
+    parts = {"": held} | {one["name"]: one for one in held.get("variants", [])}
+    alone = _seconds_each(experiment, held) or size.seconds / size.runs
+    plan = plan_of(size, "paper", runs, records.HELD_OUT)
+    plans = {"": plan} | {v.name: variant_plan(v, plan, own_runs=False) for v in experiment.variants_at("paper")}
+    return {
+        kinds.trials(experiment, one) or f"{experiment.name} {name}": one.runs
+        * (_seconds_each(experiment, parts.get(name, {})) or alone)
+        for name, one in reversed(plans.items())
+    }
+
+
+def _seconds_each(experiment: Experiment, part: Mapping[str, Any]) -> float:
+    """Time of a run of the experiment or of a variant, s; 0 if the record does not have it."""
+    # Hosts wait more than they compute.
+    seconds = (
+        part.get("seconds", 0) if kinds.is_of_hosts(experiment) else part.get("cpu_seconds", part.get("seconds", 0))
+    )
+    return float(seconds / part["runs"]) if seconds > 0.1 else 0.0
+
+
+def _seconds(experiment: Experiment, runs: int = 1) -> float:
+    return sum(costs(experiment, runs).values())
 
 
 def runs_for(experiment: Experiment, seconds: float) -> int:
-    """Number of runs that fit into ``seconds``: at most that of the scale, or twice that of an undecided record.
+    """Number of runs that fit into ``seconds``; 0 if it would be smaller than that of the record.
 
-    The number is 0 if it would be smaller than that of the record.
+    It is at most that of the scale or of the record, or twice that of an undecided record.
     """
     record = records.of(experiment)
-    wanted = experiment.sizes["paper"].runs
-    if record and record.uncertain():
-        wanted = max(wanted, 2 * record.held["runs"])
-    runs = min(wanted, int(seconds / _seconds(experiment)))
-    return 0 if record and runs < record.held["runs"] else runs
+    held = record.held["runs"] if record else 0
+    wanted = max(experiment.sizes["paper"].runs, held * (2 if record and record.uncertain() else 1))
+    fitting = range(1, wanted + 1)
+    runs = bisect.bisect_right(fitting, seconds, key=lambda runs: _seconds(experiment, runs))
+    return 0 if runs < held else runs
 
 
 Sample = dict[str, dict[str, Any]]
@@ -154,20 +175,23 @@ def sample_of(record: records.Record) -> Sample | None:
 
 def steps(seconds: float) -> list[Step]:
     """The most urgent steps that fit into ``seconds`` of one core, in order."""
-    chosen = []
+    chosen: list[Step] = []
+    planned: set[str] = set()
     for experiment in sorted(catalogue().values(), key=urgency):
         record = records.of(experiment)
         if urgency(experiment)[0] > 2:
             break
         stale = record is not None and bool(record.changed_since())
-        if record is not None and stale and sample_of(record) and not _begun(experiment):
-            step = Step(experiment, 0, _seconds(experiment))
+        if record is not None and stale and sample_of(record) and not (_begun(experiment) or _differs(experiment)):
+            runs, cost = 0, costs(experiment, 1)
         else:
             runs = _begun(experiment) or runs_for(experiment, seconds)
-            step = Step(experiment, runs, runs * _seconds(experiment))
-        if (step.runs or step.seconds) and step.seconds <= seconds:
-            chosen.append(step)
-            seconds -= step.seconds
+            cost = costs(experiment, runs) if runs else {}
+        needed = sum(value for trials, value in cost.items() if trials not in planned)
+        if cost and needed <= seconds:
+            chosen.append(Step(experiment, runs, needed))
+            planned |= cost.keys()
+            seconds -= needed
     return chosen
 
 
@@ -192,7 +216,7 @@ def redo(budget_s: float, jobs: int) -> None:
                 print(f"{name}: one run gives the same numbers; the record is renewed", flush=True)
                 continue
             if step.runs == 0:
-                print(f"{name}: one run gives other numbers; it is run anew when its turn comes", flush=True)
+                print(f"{name}: one run gives other numbers; the next call runs it anew", flush=True)
                 continue
             folder = WORK / f"{name}-{step.runs}"
             kept = reproduce(name, scale="paper", runs=step.runs, out=folder, jobs=jobs, progress=listen)
@@ -262,12 +286,20 @@ def begins_with(kept: Mapping[samples.Key, Mapping[int, samples.Sample]], values
 def _first_values(experiment: Experiment, told: dict[str, Any], jobs: int, progress: Listener | None) -> Values:
     """The values of one run with the present code, and of one of each variant."""
     runs = None if told["runs"] == experiment.sizes["paper"].runs == 1 else 1
-    code = hashlib.sha256(json.dumps(measures.of(experiment), sort_keys=True).encode()).hexdigest()
-    out = WORK / f"{experiment.name}-sample-{code[:12]}"
     options: dict[str, Any] = {"seed": told["seed"], "jobs": jobs, "progress": progress, "variants": True}
-    verdict = reproduce(experiment.name, scale="paper", runs=runs, out=out, **options)
+    verdict = reproduce(experiment.name, scale="paper", runs=runs, out=_sample_folder(experiment), **options)
     parts = {"": verdict.main.findings} | {o.variant.name: o.findings for o in verdict.variants if o.variant}
     return {name: {f.check.key: f.value for f in found} for name, found in parts.items()}
+
+
+def _sample_folder(experiment: Experiment) -> Path:
+    code = hashlib.sha256(json.dumps(measures.of(experiment), sort_keys=True).encode()).hexdigest()
+    return WORK / f"{experiment.name}-sample-{code[:12]}"
+
+
+def _differs(experiment: Experiment) -> bool:
+    """Whether a run of today's code, of a record that is still of older code, was compared with it."""
+    return (_sample_folder(experiment) / "verdict.json").exists()
 
 
 def _as_json(values: Values) -> Sample:

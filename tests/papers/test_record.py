@@ -67,12 +67,51 @@ def test_runs_fit_the_budget(record: ModuleType, known: dict[str, Any]) -> None:
     experiment = catalogue()["perc-fig2.10"]  # 12 runs and two variants.
     known[experiment.name] = None
     assert record.runs_for(experiment, 0) == 0
-    assert record.runs_for(experiment, 10 * 3 * experiment.sizes["paper"].seconds / 12 + 1) == 10
+    variants = sum(min(v.runs or 10, 10) for v in experiment.variants_at("paper"))
+    assert record.runs_for(experiment, (10 + variants) * experiment.sizes["paper"].seconds / 12 + 1) == 10
     assert record.runs_for(experiment, 1e9) == 12
-    known[experiment.name] = held("undecided", runs=50, seconds=500.0)
+    known[experiment.name] = held(runs=15)
+    assert record.runs_for(experiment, 1e9) == 15, "as many as the record has"
+    variants = experiment.variants_at("paper")
+    slow = {"name": variants[0].name, "runs": 2, "seconds": 4000.0, "checks": []}
+    known[experiment.name] = held("undecided", runs=50, seconds=500.0, variants=[slow])
     assert record.runs_for(experiment, 1e9) == 100, "twice those that left it undecided"
-    assert record.runs_for(experiment, 60 * 3 * 10 + 1) == 60, "by what the record took: 10 s a run and a variant"
-    assert record.runs_for(experiment, 40 * 3 * 10 + 1) == 0, "fewer than the record has say less than it"
+    # The record took 10 s a run, 2000 s a run of one variant; the others are taken to cost as much as the experiment.
+    fixed = 2 * 2000 + sum(2 * 10 for _ in variants[1:])
+    assert record.runs_for(experiment, 60 * 10 + fixed + 1) == 60
+    assert record.runs_for(experiment, 40 * 10 + fixed + 1) == 0, "fewer than the record has say less than it"
+
+
+def test_equal_trials_are_counted_once(record: ModuleType, known: dict[str, Any]) -> None:
+    known |= {name: held() for name in catalogue()}
+    figures = [f"flowtune-fig{k}" for k in (12, 13, 14)]
+    known |= dict.fromkeys(figures)
+    alone = {name: sum(record.costs(catalogue()[name], 5).values()) for name in figures}
+    planned = {step.experiment.name: step.seconds for step in record.steps(1e9)}
+    assert planned.keys() == set(figures)
+    assert sum(planned.values()) < 0.9 * sum(alone.values())
+    (last,) = sorted(figures, key=lambda name: record.urgency(catalogue()[name]))[-1:]
+    shared = (
+        record.costs(catalogue()["flowtune-fig12"], 5).keys() & record.costs(catalogue()["flowtune-fig14"], 5).keys()
+    )
+    assert len(shared) >= 3
+    assert planned[last] < alone[last]
+
+
+def test_a_record_that_differs_is_run_anew(
+    record: ModuleType, known: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = "perc-fig2.10"
+    monkeypatch.setattr(record, "WORK", tmp_path)
+    known |= {name: held() for name in catalogue()}
+    known[name] = held(measures={"crates/core": "old"}, runs=4)
+    monkeypatch.setattr(record, "sample_of", lambda told: {"": {}})
+    assert [step.runs for step in record.steps(1e9)] == [0]
+    folder = record._sample_folder(catalogue()[name])
+    folder.mkdir()
+    assert [step.runs for step in record.steps(1e9)] == [0], "the sample has not ended"
+    (folder / "verdict.json").touch()
+    assert [step.runs for step in record.steps(1e9)] == [12]
 
 
 def test_the_readme_counts_the_recorded_verdicts(record: ModuleType) -> None:
@@ -122,7 +161,7 @@ def test_what_will_be_run_is_said_with_its_cost(
     assert f"0 of {len(catalogue())} records, about 0.0 core-minutes" in capsys.readouterr().out
     (step,) = record.steps(1e9)
     assert step.words == f"perc-fig2.10: 12 runs, about {step.seconds / 60:.1f} core-minutes"
-    assert record.steps(step.seconds / 2)[0].runs == 6
+    assert record.steps(step.seconds / 2)[0].runs < 6, "the variants have few runs, and all of them are left"
 
 
 def test_a_sample_of_the_first_run_is_taken_from_the_results(record: ModuleType, tmp_path: Path) -> None:
