@@ -44,6 +44,7 @@ from subak.repro import (
 from subak.repro.experiment import Experiment
 from subak.repro.reproduce import measured, plan_of, variant_plan
 from subak.repro.results import Listener, RunPlan
+from subak.repro.values import Sample as Numbers
 from subak.repro.values import as_json
 
 FIGURES = Path(__file__).parent / "records"
@@ -182,7 +183,8 @@ def steps(seconds: float) -> list[Step]:
         if urgency(experiment)[0] > 2:
             break
         stale = record is not None and bool(record.changed_since())
-        if record is not None and stale and sample_of(record) and not (_begun(experiment) or _differs(experiment)):
+        begun = _begun(experiment) or _differs(experiment)
+        if record is not None and stale and not begun and _to_compare(record):
             runs, cost = 0, costs(experiment, 1)
         else:
             runs = _begun(experiment) or runs_for(experiment, seconds)
@@ -238,12 +240,10 @@ def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = Non
     """
     record = records.of(experiment)
     assert record is not None
-    wanted, held = sample_of(record), record.held
-    if set(measures.JUDGED_WITH) & set(record.changed_since()):
-        held = records.by_todays_statistics(record)
-    kept = samples.read(experiment.folder / samples.NAME)
-    if not (wanted or kept) or held is None or not record.on_held_out_seeds:
+    compared = _to_compare(record)
+    if compared is None:
         return False
+    wanted, kept, held = compared
     values = _first_values(experiment, record.held, jobs, progress)
     sample = _as_json(values)
     if not wanted and not begins_with(kept, values):
@@ -257,11 +257,26 @@ def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = Non
     return True
 
 
+Kept = dict[samples.Key, dict[int, Numbers]]
+"""Samples by variant, key and part of the value."""
+
+
+def _to_compare(record: records.Record) -> tuple[Sample | None, Kept, dict[str, Any]] | None:
+    """The values of the record's first run, its samples, and the record by today's statistics; ``None`` without any."""
+    wanted, kept = sample_of(record), samples.read(record.experiment.folder / samples.NAME)
+    if not (wanted or kept) or not record.on_held_out_seeds:
+        return None
+    held: dict[str, Any] | None = record.held
+    if set(measures.JUDGED_WITH) & set(record.changed_since()):
+        held = records.by_todays_statistics(record)
+    return None if held is None else (wanted, kept, held)
+
+
 Values = dict[str, dict[str, Value]]
 """Values by variant and key, with their samples."""
 
 
-def begins_with(kept: Mapping[samples.Key, Mapping[int, samples.Sample]], values: Values) -> bool:
+def begins_with(kept: Kept, values: Values) -> bool:
     """Whether the samples ``kept`` of several runs begin with those of ``values``, the first run.
 
     Each variant must have samples that can be compared. Numbers of hits and of trials, which are sums over runs, and

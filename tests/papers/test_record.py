@@ -105,7 +105,12 @@ def test_a_record_that_differs_is_run_anew(
     monkeypatch.setattr(record, "WORK", tmp_path)
     known |= {name: held() for name in catalogue()}
     known[name] = held(measures={"crates/core": "old"}, runs=4)
+    monkeypatch.setattr(record, "sample_of", lambda told: None)
+    monkeypatch.setattr(record.samples, "read", lambda path: {})
+    assert [step.runs for step in record.steps(1e9)] == [12], "nothing is held that one run could be compared with"
     monkeypatch.setattr(record, "sample_of", lambda told: {"": {}})
+    assert [step.runs for step in record.steps(1e9)] == [12], "seeds by which setups are chosen"
+    known[name].held["seed"] = records.HELD_OUT
     assert [step.runs for step in record.steps(1e9)] == [0]
     folder = record._sample_folder(catalogue()[name])
     folder.mkdir()
