@@ -88,7 +88,9 @@ class Step:
     @property
     def words(self) -> str:
         """The step as text, for the plan that is printed first."""
-        what = f"{self.runs} runs" if self.runs else "one run, to see whether the record still holds"
+        what = (
+            f"{self.runs} run{'s' * (self.runs > 1)}" if self.runs else "one run, to see whether the record still holds"
+        )
         return f"{self.experiment.name}: {what}, about {self.seconds / 60:.1f} core-minutes"
 
 
