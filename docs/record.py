@@ -264,9 +264,12 @@ Kept = dict[samples.Key, dict[int, Numbers]]
 
 
 def _to_compare(record: records.Record) -> tuple[Sample | None, Kept, dict[str, Any]] | None:
-    """The values of the record's first run, its samples, and the record by today's statistics; ``None`` without any."""
+    """The values of the record's first run, its samples, and the record by today's statistics.
+
+    ``None`` without any, or if the setup has been corrected since: its results cannot be the same.
+    """
     wanted, kept = sample_of(record), samples.read(record.experiment.folder / samples.NAME)
-    if not (wanted or kept) or not record.on_held_out_seeds:
+    if not (wanted or kept) or not record.on_held_out_seeds or any(one.mended for one in record.departures):
         return None
     held: dict[str, Any] | None = record.held
     if set(measures.JUDGED_WITH) & set(record.changed_since()):

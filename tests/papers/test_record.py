@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT, script
 from subak import InputError
 from subak.repro import Experiment, Measured, catalogue, measures, records, reproduce, samples
+from subak.repro.experiment import Changed
 from subak.repro.values import as_json
 
 
@@ -112,6 +113,9 @@ def test_a_record_that_differs_is_run_anew(
     assert [step.runs for step in record.steps(1e9)] == [12], "seeds by which setups are chosen"
     known[name].held["seed"] = records.HELD_OUT
     assert [step.runs for step in record.steps(1e9)] == [0]
+    with monkeypatch.context() as corrected:
+        corrected.setattr(records.Record, "departures", [Changed("fewer hosts", "time", mended=True)])
+        assert [step.runs for step in record.steps(1e9)] == [12], "it ran with another setup"
     folder = record._sample_folder(catalogue()[name])
     folder.mkdir()
     assert [step.runs for step in record.steps(1e9)] == [0], "the sample has not ended"

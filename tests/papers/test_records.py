@@ -186,6 +186,15 @@ def test_a_changed_setup_is_in_the_verdict_until_it_is_run_as_it_is_now() -> Non
     assert mended.verdict == "met with a changed setup"
 
 
+def test_a_corrected_setup_is_declared_only_until_it_has_run() -> None:
+    """If this fails, the experiment ran with its corrected setup: delete the ``[[changed]]`` entry, and what the page
+    says of it."""
+    for experiment in catalogue().values():
+        record = records.of(experiment)
+        if record and any(one.mended for one in experiment.changed):
+            assert measures.OWN in record.changed_since(), experiment.name
+
+
 OPEN = Open("the window", (Reading("10", "", False), Reading("2", "two", True)))
 
 
