@@ -23,7 +23,9 @@ HOSTS_NICE = -10
 
 
 def script(name: str) -> ModuleType:
-    """Loads a script of ``docs`` as a module."""
+    """Loads a script of ``docs`` as a module; it may import others of ``docs``."""
+    if str(ROOT / "docs") not in sys.path:
+        sys.path.append(str(ROOT / "docs"))
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None

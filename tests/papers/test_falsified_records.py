@@ -166,10 +166,10 @@ def test_a_sample_of_one_run_without_a_value_of_the_record_renews_nothing(row: E
     whole = {"": told["checks"]} | {one["name"]: one["checks"] for one in told["variants"]}
     sample = {name: {c["key"]: c["measured"] for c in checks} for name, checks in whole.items()}
     held = {**told, "sample": sample}
-    assert command.sample_of(records.Record(held, row)) is not None
+    assert command.compare.sample_of(records.Record(held, row)) is not None
     for name in sample:
         fewer = {**sample, name: dict(list(sample[name].items())[1:])}
-        assert command.sample_of(records.Record({**held, "sample": fewer}, row)) is None
+        assert command.compare.sample_of(records.Record({**held, "sample": fewer}, row)) is None
 
 
 def test_a_run_without_a_figure_leaves_the_record_as_it_was(row: Experiment, folder: Path, monkeypatch: Any) -> None:
@@ -236,12 +236,11 @@ def test_the_sites_table_says_the_age_of_each_record() -> None:
         assert row(one)[-1] == (record.age if record else "")
 
 
-def test_a_renewed_record_has_intervals_of_todays_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewed_record_has_intervals_of_todays_statistics(tmp_path: Path) -> None:
     own = copy_of(catalogue()["perc-rounds"], tmp_path / "papers")
     command = script("record")
-    monkeypatch.setattr(command, "WORK", tmp_path / "work")
     verdict = reproduce("perc-rounds", scale="paper", runs=8, out=tmp_path / "out", jobs=1)
-    command.write_sample(catalogue()["perc-rounds"], verdict, 1, None)
+    command.compare.write_sample(catalogue()["perc-rounds"], verdict, tmp_path / "sample", 1, None)
     assert records.keep(own, tmp_path / "out")
     path = own.folder / "record.json"
     held = json.loads(path.read_text())
@@ -250,7 +249,7 @@ def test_a_renewed_record_has_intervals_of_todays_statistics(tmp_path: Path, mon
     right = one["measured"]["interval"]
     one["measured"]["interval"] = [one["measured"]["value"]] * 2
     path.write_text(json.dumps(held))
-    assert command.renew(own)
+    assert command.compare.renew(own, tmp_path / "sample")
     record = records.of(own)
     assert record is not None
     anew = next(c for c in record.held["checks"] if c["key"] == "median")
@@ -258,17 +257,16 @@ def test_a_renewed_record_has_intervals_of_todays_statistics(tmp_path: Path, mon
     (own.folder / samples.NAME).unlink()
     held["measures"][measures.OF_STATISTICS] = "older still"
     path.write_text(json.dumps(held))
-    assert not command.renew(own), "without samples"
+    assert not command.compare.renew(own, tmp_path / "sample"), "without samples"
 
 
-def test_a_record_of_other_seeds_is_run_anew_and_not_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_of_other_seeds_is_run_anew_and_not_renewed(tmp_path: Path) -> None:
     own = copy_of(catalogue()["perc-rounds"], tmp_path / "papers")
     command = script("record")
-    monkeypatch.setattr(command, "WORK", tmp_path / "work")
     reproduce("perc-rounds", scale="paper", runs=1, seed=1, out=tmp_path / "out", jobs=1)
     told = json.loads((tmp_path / "out/verdict.json").read_text())
     records.hold(own, records._values({**told, "measures": {}, "date": "2026-01-02"}))
-    assert not command.renew(own)
+    assert not command.compare.renew(own, tmp_path / "sample")
 
 
 def test_a_single_run_in_which_nothing_was_tried_meets_no_claim(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from subak.repro.verdicts import Finding
 HELD_OUT = 1001
 """Seed of the first run of a record. Setups are chosen by results of smaller seeds only."""
 NOT_RECORDED = "not recorded"
+UNREADABLE = "not readable"
 TODAYS, OLDER, NO_HASH = "of today's code", "of older code", "of unknown code"
 UNSEEN = "of code that is not here to compare"
 VERDICTS = (
@@ -210,7 +211,10 @@ def values_of(told: dict[str, Any]) -> dict[samples.Key, Value]:
 
 def short(experiment: Experiment) -> str:
     """The recorded verdict for a table: ``met, 3 runs``."""
-    record = of(experiment)
+    try:
+        record = of(experiment)
+    except InputError:
+        return UNREADABLE
     return record.short if record else NOT_RECORDED
 
 
@@ -224,10 +228,13 @@ def dated(experiment: Experiment) -> str:
 
 def state(experiment: Experiment) -> dict[str, Any]:
     """State of the record for JSON: its verdict, and whether the present code has made the record."""
-    record = of(experiment)
+    try:
+        record, missing = of(experiment), NOT_RECORDED
+    except InputError:
+        record, missing = None, UNREADABLE
     if record is None:
         return {
-            "verdict": NOT_RECORDED,
+            "verdict": missing,
             "runs": 0,
             "date": "",
             "age": "",
@@ -323,15 +330,18 @@ def of(experiment: Experiment) -> Record | None:
 def keep(experiment: Experiment, folder: Path) -> bool:
     """Stores ``verdict.json`` and the samples of ``folder`` as the experiment's record, without verdicts.
 
-    A record is not replaced by one with fewer runs: that one is stored beside it, and the result is False. Raises
-    ``InputError`` for seeds other than those of records, for values that do not follow from their samples, and if the
-    code has changed since.
+    A record is not replaced by one with fewer runs: that one is stored beside it, and the result is False. A record
+    that cannot be read is replaced. Raises ``InputError`` for seeds other than those of records, for values that do not
+    follow from their samples, and if the code has changed since.
     """
     told = json.loads((folder / "verdict.json").read_bytes())
     _refuse_incomplete(experiment, folder, told)
     _refuse_unsound(experiment, folder, told)
     new = _values({**told, "date": date.today().isoformat()})
-    old = of(experiment)
+    try:
+        old = of(experiment)
+    except InputError:
+        old = None
     replaces = old is None or _as_many(told, old.held)
     if replaces:
         shutil.copy(folder / samples.NAME, experiment.folder / samples.NAME)
@@ -339,7 +349,8 @@ def keep(experiment: Experiment, folder: Path) -> bool:
         assert old is not None
         kept = ("runs", "seed", "date", "build", "measures", "seconds", "checks", "variants")
         beside = {key: new[key] for key in kept}
-        new = {**old.held, "beside": [*old.held.get("beside", []), beside]}
+        others = [one for one in old.held.get("beside", []) if {**one, "date": ""} != {**beside, "date": ""}]
+        new = {**old.held, "beside": [*others, beside]}
     hold(experiment, new)
     return replaces
 
