@@ -14,6 +14,8 @@ FACTORS = 1, 100, 1000, -1
 """A page may give shares in percent, Gb/s in Mb/s, and a loss as a gain."""
 NOT_OF_A_RECORD = {
     ("subflow-shares", "[-0.5, 0.1]"): "the difference of two values of the record, by their samples",
+    ("perc-fig4.1", "[13.3, 15.8]"): "the former setup",
+    ("perc-fig4.1", "[10.1, 12.7]"): "the former setup",
     ("perc-fig4.3", "[-0.1, 1.7]"): "the record's ratio less one, in percent",
     ("perc-fig4.3", "[-1.3, 1.4]"): "the record's ratio less one, in percent",
     ("perc-fig4.3", "[3.7, 5.3]"): "the former setup",
