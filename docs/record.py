@@ -123,7 +123,7 @@ def _redo(step: plan.Step, jobs: int, progress: Listener | None) -> str:
 def counted(readme: str) -> str:
     """The text of ``README.md`` with its sentences on the experiments updated from the present records and rules."""
     experiments = list(catalogue().values())
-    dates = sorted(record.date for record in map(records.of, experiments) if record)
+    dates = sorted(record.date for record in records.readable(experiments))
     item = (
         "- Not every published result could be reproduced. For claims without a number we chose the value that a "
         'result must reach; their verdicts say "by our bound". '

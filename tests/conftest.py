@@ -23,15 +23,20 @@ HOSTS_NICE = -10
 
 
 def script(name: str) -> ModuleType:
-    """Loads a script of ``docs`` as a module; it may import others of ``docs``."""
-    if str(ROOT / "docs") not in sys.path:
-        sys.path.append(str(ROOT / "docs"))
+    """Loads a script of ``docs`` as a module. Only while it is loaded can it import others of ``docs``.
+
+    Afterwards ``docs/coverage.py`` would be taken for the package of that name, which Numba imports.
+    """
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    sys.path.append(str(ROOT / "docs"))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
     return module
 
 

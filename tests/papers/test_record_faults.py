@@ -55,6 +55,24 @@ def only(record: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return choose
 
 
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def command(record: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """Calls docs/record.py with these arguments and a README.md of its own, whose text it returns."""
+    readme = tmp_path / "README.md"
+    shutil.copy(record.README, readme)
+    monkeypatch.setattr(record, "README", readme)
+
+    def call(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["record.py", *arguments])
+        record.main()
+        return readme.read_text()
+
+    return call
+
+
 def rewrite(experiment: Experiment, **changes: Any) -> None:
     path = experiment.folder / "record.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -383,31 +401,25 @@ def test_nothing_compared_renews_nothing(record: ModuleType, only: Only) -> None
     assert not record.compare.renew(times, record.plan.folder_of(times, "sample"))
 
 
-@pytest.mark.parametrize("jobs", ["0", "-1"])
-def test_numbers_of_jobs_are_refused(
-    record: ModuleType, only: Only, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, jobs: str
-) -> None:
-    """0 divides by zero; -1 ends before it begins, and says that the budget is spent."""
+@pytest.mark.parametrize(
+    "wrong",
+    [["--budget", "20", "--jobs", "0"], ["--budget", "20", "--jobs", "-1"], ["--budget", "nan"], ["--budget", "-5"]],
+)
+def test_wrong_numbers_are_refused(only: Only, command: Command, wrong: list[str]) -> None:
+    """0 jobs divide by zero; -1 end before they begin, and the budget is said to be spent."""
     only(FAST, recorded=False)
-    monkeypatch.setattr(record, "README", tmp_path / "README.md")
-    (tmp_path / "README.md").write_text("")
-    monkeypatch.setattr(record, "counted", lambda text: text)
-    monkeypatch.setattr(sys, "argv", ["record.py", "--budget", "20", "--jobs", jobs])
-    with pytest.raises((InputError, SystemExit)):
-        record.main()
+    with pytest.raises(SystemExit):
+        command(*wrong)
 
 
-@pytest.mark.parametrize("budget", ["nan", "-5"])
-def test_budgets_that_are_none_are_refused(
-    record: ModuleType, only: Only, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, budget: str
-) -> None:
-    only(FAST, recorded=False)
-    monkeypatch.setattr(record, "README", tmp_path / "README.md")
-    (tmp_path / "README.md").write_text("")
-    monkeypatch.setattr(record, "counted", lambda text: text)
-    monkeypatch.setattr(sys, "argv", ["record.py", "--budget", budget])
-    with pytest.raises((InputError, SystemExit)):
-        record.main()
+@pytest.mark.parametrize("text", ["", "{", '{"schema": 2}'])
+def test_the_command_replaces_a_record_that_cannot_be_read(only: Only, command: Command, text: str) -> None:
+    """README.md, which main() checks first and writes last, counts each record."""
+    experiment = only(FAST, "perc-fig2.10")
+    (experiment.folder / "record.json").write_text(text)
+    assert "1 not readable" in command()
+    assert "1 not readable" not in command("--budget", "20")
+    assert records.of(experiment).runs == "1 run"
 
 
 def test_a_folder_that_is_not_there_is_said_in_a_line(record: ModuleType, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from types import ModuleType
 
@@ -12,6 +13,12 @@ from conftest import script
 @pytest.fixture(scope="module")
 def coverage() -> ModuleType:
     return script("coverage")
+
+
+def test_it_does_not_stand_for_the_package_of_its_name(coverage: ModuleType) -> None:
+    """Numba imports that package if it finds one, and cannot be imported with another in its place."""
+    found = importlib.util.find_spec("coverage")
+    assert found is None or found.origin != coverage.__file__
 
 
 def test_no_interval_falls_short(coverage: ModuleType) -> None:

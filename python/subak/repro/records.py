@@ -42,6 +42,7 @@ VERDICTS = (
     rules.UNDECIDED,
     verdicts.NO_CLAIM,
     NOT_RECORDED,
+    UNREADABLE,
 )
 MISSING = "not measured then"
 MOST_SAID = 3
@@ -211,30 +212,24 @@ def values_of(told: dict[str, Any]) -> dict[samples.Key, Value]:
 
 def short(experiment: Experiment) -> str:
     """The recorded verdict for a table: ``met, 3 runs``."""
-    try:
-        record = of(experiment)
-    except InputError:
-        return UNREADABLE
-    return record.short if record else NOT_RECORDED
+    record = _record_or_why(experiment)
+    return record if isinstance(record, str) else record.short
 
 
 def dated(experiment: Experiment) -> str:
     """The recorded verdict with runs, date and age: ``not met (3 runs, 2026-11-23, of older code)``."""
-    record = of(experiment)
-    if record is None:
-        return NOT_RECORDED
+    record = _record_or_why(experiment)
+    if isinstance(record, str):
+        return record
     return f"{record.verdict} ({', '.join(filter(None, (record.runs, record.date, record.age)))})"
 
 
 def state(experiment: Experiment) -> dict[str, Any]:
     """State of the record for JSON: its verdict, and whether the present code has made the record."""
-    try:
-        record, missing = of(experiment), NOT_RECORDED
-    except InputError:
-        record, missing = None, UNREADABLE
-    if record is None:
+    record = _record_or_why(experiment)
+    if isinstance(record, str):
         return {
-            "verdict": missing,
+            "verdict": record,
             "runs": 0,
             "date": "",
             "age": "",
@@ -255,8 +250,16 @@ def state(experiment: Experiment) -> dict[str, Any]:
 
 def verdict(experiment: Experiment) -> str:
     """The recorded verdict in a word or two."""
-    record = of(experiment)
-    return record.verdict if record else NOT_RECORDED
+    record = _record_or_why(experiment)
+    return record if isinstance(record, str) else record.verdict
+
+
+def _record_or_why(experiment: Experiment) -> Record | str:
+    """The record; without one that can be read, the words that tables have in its place."""
+    try:
+        return of(experiment) or NOT_RECORDED
+    except InputError:
+        return UNREADABLE
 
 
 def tally(experiments: Iterable[Experiment]) -> str:
@@ -267,9 +270,14 @@ def tally(experiments: Iterable[Experiment]) -> str:
     return f"{len(found)} experiments at the papers' size have these verdicts: {', '.join(counts)}."
 
 
+def readable(experiments: Iterable[Experiment]) -> list[Record]:
+    """The records that can be read."""
+    return [record for record in map(_record_or_why, experiments) if not isinstance(record, str)]
+
+
 def ages(experiments: Iterable[Experiment]) -> str:
     """Number of records made by the present code and by other code, as a sentence."""
-    held = [record for record in map(of, experiments) if record]
+    held = readable(experiments)
     found = [record.age for record in held]
     others = "".join(f", {found.count(age)} {age}" for age in (OLDER, NO_HASH, UNSEEN) if age in found)
     without = sum(record.samples != "kept" for record in held)
