@@ -17,6 +17,7 @@ from subak.repro.reproduce import measured, plan_of, variant_plan
 from subak.repro.results import Listener, RunPlan, write
 from subak.repro.values import Sample as Numbers
 from subak.repro.values import as_json
+from subak.repro.verdicts import Finding
 
 Sample = dict[str, dict[str, Any]]
 """Values of one run, by variant (empty for the experiment itself) and key."""
@@ -135,8 +136,12 @@ def _first_values(
     runs = None if told["runs"] == experiment.sizes["paper"].runs == 1 else 1
     options: dict[str, Any] = {"seed": told["seed"], "jobs": jobs, "progress": progress, "variants": True}
     verdict = reproduce(experiment.name, scale="paper", runs=runs, out=folder, **options)
-    parts = {"": verdict.main.findings} | {o.variant.name: o.findings for o in verdict.variants if o.variant}
-    return {name: {f.check.key: f.value for f in found} for name, found in parts.items()}
+    return {name: {f.check.key: f.value for f in found} for name, found in _findings(verdict).items()}
+
+
+def _findings(verdict: Verdict) -> dict[str, tuple[Finding, ...]]:
+    """Findings of the experiment (under the empty name) and of each variant."""
+    return {"": verdict.main.findings} | {o.variant.name: o.findings for o in verdict.variants if o.variant}
 
 
 def _as_json(values: Values) -> Sample:
@@ -156,21 +161,21 @@ def write_sample(experiment: Experiment, verdict: Verdict, folder: Path, jobs: i
     path = verdict.folder / "verdict.json"
     told = json.loads(path.read_text())
     if experiment.kind == "specs":
-        sample = _first_run(experiment, verdict.folder, told["seed"])
+        sample = _first_run(experiment, verdict, told["seed"])
     else:
         sample = _as_json(_first_values(experiment, told, folder, jobs, progress))
     write(path, json.dumps({**told, "sample": sample}, ensure_ascii=False) + "\n")
 
 
-def _first_run(experiment: Experiment, folder: Path, seed: int) -> Sample:
-    """Values of the first run, from the rows of its seed among the results in ``folder``."""
-    first = plan_of(experiment.sizes["paper"], "paper", 1, seed)
+def _first_run(experiment: Experiment, verdict: Verdict, seed: int) -> Sample:
+    """Values of the first run, from the rows of its seed among the results of all runs."""
+    first, folder = plan_of(experiment.sizes["paper"], "paper", 1, seed), verdict.folder
     found = {"": _measured_of(experiment, first, folder)}
     for variant in experiment.variants_at("paper"):
         own = variant_plan(variant, first, own_runs=False)
         found[variant.name] = _measured_of(experiment, own, folder / "variants" / variant.folder)
-    keys = [check.key for check in experiment.checks_at("paper")]
-    return _as_json({name: {k: values[k] for k in keys if k in values} for name, values in found.items()})
+    keys = {name: [f.check.key for f in findings] for name, findings in _findings(verdict).items()}
+    return _as_json({name: {k: found[name][k] for k in keys[name] if k in found[name]} for name in keys})
 
 
 def _measured_of(experiment: Experiment, first: RunPlan, folder: Path) -> dict[str, Value]:

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,9 @@ def steps(seconds: float) -> list[Step]:
     """The most urgent steps that fit into ``seconds`` of one core, in order."""
     chosen: list[Step] = []
     planned: set[str] = set()
-    for experiment in sorted(catalogue().values(), key=urgency):
+    ranked = [(rank, e) for e in catalogue().values() if (rank := urgency(e))[0] <= 2]
+    for _, experiment in sorted(ranked, key=itemgetter(0)):
         record = record_of(experiment)
-        if urgency(experiment)[0] > 2:
-            break
         begun = begun_runs(experiment) or marked(folder_of(experiment, "sample"), DIFFERS)
         if record is not None and record.changed_since() and not begun and compare.comparable(record):
             runs, cost = 0, costs(experiment, 1)
