@@ -19,6 +19,7 @@ NOT_OF_A_RECORD = {
     ("perc-fig4.3", "[-0.1, 1.7]"): "the record's ratio less one, in percent",
     ("perc-fig4.3", "[-1.3, 1.4]"): "the record's ratio less one, in percent",
     ("perc-fig4.3", "[3.7, 5.3]"): "the former setup",
+    ("soze-fig17", "[6.5, 11.6]"): "runs apart",
 }
 
 
