@@ -220,8 +220,8 @@ def test_a_claim_that_fails_in_every_reading_is_not_met_whatever_turns_beside_it
     both = [check("a"), check("b")]
     turned = made(both, {"a": LOW, "b": LOW}, {"two": {"a": FINE, "b": LOW}}, open=(OPEN,))
     assert turned.verdict == "not met"
-    unknown = made(both, {"a": LOW, "b": LOW}, {"two": {"a": FINE}}, open=(OPEN,))
-    assert unknown.verdict == "depends", "nobody measured b in that reading"
+    unmeasured = made(both, {"a": LOW, "b": LOW}, {"two": {"a": FINE}}, open=(OPEN,))
+    assert unmeasured.verdict == "not met", "no run shows that b turns"
 
 
 def test_what_runs_in_place_of_the_named_system_is_in_the_line() -> None:

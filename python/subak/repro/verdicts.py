@@ -109,17 +109,12 @@ def open_parameters(experiment: Experiment) -> list[Open]:
 
 
 def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[str]:
-    """Keys of claims whose outcome another value of an open parameter changes.
-
-    If a value changes any, unmet claims that were not measured at that value are included.
-    """
+    """Keys of claims whose outcome another value of an open parameter changes, by a run that measured it."""
     set_up = {f.check.key: f for f in main if f.counts}
     turned: set[str] = set()
     for reading in one.readings:
         other = {f.check.key: f for f in variants.get(reading.variant, ()) if f.counts}
-        turns = {key for key in set_up.keys() & other.keys() if _leaning(set_up[key]) != _leaning(other[key])}
-        if turns:
-            turned |= turns | {key for key in set_up.keys() - other.keys() if set_up[key].judged.outcome != rules.MET}
+        turned |= {key for key in set_up.keys() & other.keys() if _leaning(set_up[key]) != _leaning(other[key])}
     return turned
 
 
