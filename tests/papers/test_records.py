@@ -236,6 +236,15 @@ def test_the_sentence_of_what_was_found_names_what_decides() -> None:
     assert said == "not met at paper scale, in 3 runs: A over B: 1 [0.5, 1.5] (9 runs) (to show: at least 2)."
 
 
+def test_the_sentence_names_the_parameters_that_turn_a_claim_alone() -> None:
+    buffers = Open("the buffers", (Reading("10", "", False), Reading("20", "deep", True)))
+    others = {"two": {"a": FINE}, "deep": {"a": LOW}, "other": {"a": FINE}}
+    silent = Variant("other", "another", None, (), (), {}, {}, ("paper",))
+    record = made([check("a")], {"a": LOW}, others, open=(OPEN, buffers), variants=(silent,))
+    said = records.found(record)
+    assert said.startswith('depends at paper scale, in 3 runs, by the window; the variant "other": a: ')
+
+
 def test_which_records_are_older_than_what_they_measure() -> None:
     """Old records do not fail: a warning names them, and `make records` renews them."""
     known = {e.name: records.of(e) for e in catalogue().values()}

@@ -301,8 +301,8 @@ def found(record: Record | None) -> str:
     claims = [f for f in record.findings if f.counts]
     worst = verdicts.of_claims(record.findings)
     decisive = [f for f in claims if f.judged.outcome == worst]
-    open_parameters = " and ".join(one.parameter for one in record.experiment.open)
-    on = f", on {open_parameters}" if word == rules.DEPENDS and open_parameters else ""
+    turning = verdicts.turning(record.experiment, record.as_set_up, record.variants)
+    on = f", by {'; '.join(turning)}" if word == rules.DEPENDS else ""
     return f"{scope}{on}: {_say(decisive, worst)}."
 
 

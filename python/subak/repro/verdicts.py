@@ -99,6 +99,12 @@ def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findin
     )
 
 
+def turning(experiment: Experiment, main: Findings, variants: Mapping[str, Findings]) -> list[str]:
+    """Open parameters, declared or by a variant, whose value changes the outcome of a claim."""
+    turns = [one for one in open_parameters(experiment) if _turned(one, main, variants)]
+    return [one.parameter if one in experiment.open else f'the variant "{one.readings[-1].variant}"' for one in turns]
+
+
 def open_parameters(experiment: Experiment) -> list[Open]:
     """Parameters that the paper leaves open: the declared ones, and variants that contradict no statement of it."""
     told = {r.variant for one in experiment.open for r in one.readings} | {c.without for c in experiment.changed}
