@@ -124,11 +124,11 @@ def counted(readme: str) -> str:
     """The text of ``README.md`` with its sentences on the experiments updated from the present records and rules."""
     experiments = list(catalogue().values())
     dates = sorted(record.date for record in records.readable(experiments))
+    runs = f"The runs are of {dates[0]} to {dates[-1]}; many experiments ran with few seeds. " if dates else ""
     item = (
         "- Not every published result could be reproduced. For claims without a number we chose the value that a "
         'result must reach; their verdicts say "by our bound". '
-        f"{records.tally(experiments)} The runs are of "
-        f"{dates[0]} to {dates[-1]}; many experiments ran with few seeds. {records.ages(experiments)} `subak repro "
+        f"{records.tally(experiments)} {runs}{records.ages(experiments)} `subak repro "
         "--list` gives the date and code of each record. [Reproducing](docs/reproducing.md) "
         "defines each verdict.\n"
     )

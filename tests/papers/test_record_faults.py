@@ -422,6 +422,14 @@ def test_the_command_replaces_a_record_that_cannot_be_read(only: Only, command: 
     assert records.of(experiment).runs == "1 run"
 
 
+def test_records_none_of_which_can_be_read_have_no_dates(only: Only, command: Command) -> None:
+    experiment = only(FAST)
+    (experiment.folder / "record.json").write_text("{")
+    told = command()
+    assert "1 not readable" in told
+    assert "The runs are of" not in told
+
+
 def test_a_folder_that_is_not_there_is_said_in_a_line(record: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         record.keep(tmp_path / "nothing")
