@@ -217,15 +217,26 @@ def test_the_sentence_of_ages_names_records_that_do_not_follow_from_their_sample
     row: Experiment, folder: Path
 ) -> None:
     assert records.keep(row, folder)
+    assert "each confidence interval is stored with its samples" in records.ages([row])
     path = row.folder / "record.json"
     held = json.loads(path.read_text())
     claim(held)["measured"]["value"] = 1.0
     path.write_text(json.dumps(held))
     assert records.state(row)["samples"].startswith("not of")
-    assert "all with their samples" not in records.ages([row])
+    assert "1 do not contain the samples" in records.ages([row])
     held_by = records.of(row)
     assert held_by is not None
     assert "do not follow" in "".join(script("pages")._older(held_by))
+
+
+def test_a_record_without_intervals_lacks_no_samples(row: Experiment, folder: Path) -> None:
+    """policy-by-transport has counts only: the sentence said that the samples of its intervals were missing."""
+    assert records.keep(row, folder)
+    (row.folder / samples.NAME).unlink()
+    assert "1 do not contain the samples" in records.ages([row])
+    counts = catalogue()["policy-by-transport"]
+    assert records.state(counts)["samples"] == "none"
+    assert "each confidence interval is stored with its samples" in records.ages([counts])
 
 
 def test_the_sites_table_says_the_age_of_each_record() -> None:

@@ -165,6 +165,13 @@ class Record:
         return f"not of {', '.join(differ)}" if differ else "kept"
 
     @property
+    def lacks_samples(self) -> bool:
+        """Whether confidence intervals, or other values with samples, do not follow from stored samples."""
+        if self.samples == "none":
+            return bool(samples.differing(values_of(self.held), {}))
+        return self.samples != "kept"
+
+    @property
     def on_held_out_seeds(self) -> bool:
         """Whether the record's seeds differ from those by whose results the setup was chosen."""
         return bool(self.held.get("seed", 1) >= HELD_OUT)
@@ -280,9 +287,9 @@ def ages(experiments: Iterable[Experiment]) -> str:
     held = readable(experiments)
     found = [record.age for record in held]
     others = "".join(f", {found.count(age)} {age}" for age in (OLDER, NO_HASH, UNSEEN) if age in found)
-    without = sum(record.samples != "kept" for record in held)
+    without = sum(record.lacks_samples for record in held)
     kept = (
-        "all with their samples"
+        "each confidence interval is stored with its samples"
         if without == 0
         else f"{without} do not contain the samples from which their confidence intervals were computed"
     )
