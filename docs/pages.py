@@ -463,8 +463,9 @@ def _older(record: records.Record) -> list[str]:
     """Notes on a record: code that has changed since, missing or contradicting samples, and the seeds."""
     changed = record.changed_since()
     said = [f"This record is older than changes of {', '.join(changed)}.\n"] if changed else []
-    said += ["It has no samples: its intervals cannot be recomputed.\n"] if record.samples == "none" else []
-    if record.samples.startswith("not of"):
+    if record.lacks_samples and record.samples == "none":
+        said.append("It has no samples: its intervals cannot be recomputed.\n")
+    elif record.lacks_samples:
         said.append(f"Values do not follow from its samples: {record.samples.removeprefix('not of ')}.\n")
     said += [] if record.on_held_out_seeds else ["It ran on seeds on which the setup may have been chosen.\n"]
     for one in record.held.get("beside", []):

@@ -237,6 +237,9 @@ def test_a_record_without_intervals_lacks_no_samples(row: Experiment, folder: Pa
     counts = catalogue()["policy-by-transport"]
     assert records.state(counts)["samples"] == "none"
     assert "each confidence interval is stored with its samples" in records.ages([counts])
+    held_by = records.of(counts)
+    assert held_by is not None
+    assert "no samples" not in "".join(script("pages")._older(held_by))
 
 
 def test_the_sites_table_says_the_age_of_each_record() -> None:
