@@ -1,4 +1,4 @@
-"""Causes of claims that are not met, shown by switching one thing where no variant of a record does.
+"""Causes of claims that are not met, shown by switching one thing where no variant of a record does, or excluded.
 
 A window of Soze is a whole number of packets. Smaller packets, with all else as it was, show what that costs.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from subak.papers.soze import networks
 from subak.papers.soze.networks import ONE, SEVERAL
+from subak.repro import catalogue, samples
 
 WINDOW = {"state": "window", "signal": "backlog", "filter": 0.0, "p": 20e-6}
 
@@ -56,3 +58,23 @@ def test_a_lone_window_leaves_a_part_of_a_short_link_unused(
     simulation.run(10_000_000)
     sent = simulation.links.to_numpy()["data_bytes"] - before
     assert used[0] < 8 * int(max(sent)) / 8e-3 / 4.05e9 < used[1]
+
+
+def test_table_5_1_times_of_each_measure_and_what_a_hash_for_each_flow_changes() -> None:
+    """RCP's times over those of s-PERC* at 1 Gb/s, from the samples alone; the page excludes a hash for each flow."""
+    rows = pq.read_table(catalogue()["perc-table5.1"].folder / samples.NAME).to_pylist()
+
+    def times(variant: str) -> list[list[float]]:
+        sides: dict[str, list[float]] = {}
+        for row in rows:
+            if row["variant"] == variant and row["key"] == "ratio" and row["side"] != "draws":
+                sides.setdefault(row["side"], []).append(row["value"])
+        return list(sides.values())
+
+    def ratios(variant: str) -> list[float]:
+        means = [sum(runs) / len(runs) for runs in times(variant)]
+        return [rcp / s_perc for rcp, s_perc in zip(means[::2], means[1::2], strict=True)]
+
+    assert ratios("") == pytest.approx([14.3, 11.1, 11.9], abs=0.05)
+    assert ratios("routed by fewest links") == pytest.approx([14.2, 11.7, 15.4], abs=0.05)
+    assert times("each flow hashed for itself") == [runs[:2] for runs in times("")]
